@@ -1,0 +1,71 @@
+# Needs python3 (3.11 or newer) with venv, make, and gcc for the tests. Everything else goes into .venv.
+
+PYTHON ?= python3
+ROUNDS ?= 20
+# Extra arguments of pytest: make test ARGS="-k lanes"
+ARGS ?=
+TEST_WORKERS ?= 2
+
+VENV := .venv
+VPY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+LOCKS := requirements.lock requirements-dev.lock
+LOCK := $(VPY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test check bench soak protos lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(READY) ## create .venv with everything; done again only when pyproject.toml or a lock file changes
+
+# uv installs several times faster than pip; it is itself taken from the lock. Without it pip does the same from the same
+# files. The project's build backend is in requirements-dev.lock, hence no build isolation.
+$(READY): pyproject.toml $(LOCKS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'
+	test -x $(VPY) || $(PYTHON) -m venv $(VENV)
+	awk '/^uv==/ { found = 1 } found { print; if (!/\\$$/) exit }' requirements-dev.lock > $(VENV)/uv.requirements
+	if $(VPY) -m pip install --quiet --no-deps --require-hashes -r $(VENV)/uv.requirements \
+	    && $(VPY) -m uv pip install --quiet --python $(VPY) --no-deps --require-hashes $(LOCKS:%=-r %); then \
+	  $(VPY) -m uv pip install --quiet --python $(VPY) --no-deps --no-build-isolation --editable .; \
+	else \
+	  echo "uv did not succeed, going on with pip" >&2; \
+	  $(VPY) -m pip install --quiet --no-deps --require-hashes $(LOCKS:%=-r %) \
+	    && $(VPY) -m pip install --quiet --no-deps --no-build-isolation --editable .; \
+	fi
+	touch $@
+
+demo: setup ## set everything up and run the main job
+	$(VENV)/bin/laneway demo
+
+test: setup ## set everything up and run all tests
+	$(VPY) -m pytest -n $(TEST_WORKERS) $(ARGS)
+
+check: setup ## style, types, protos
+	$(VPY) -m ruff check
+	$(VPY) -m ruff format --check
+	$(VPY) -m mypy
+	$(VENV)/bin/buf lint
+	$(VENV)/bin/buf format --diff --exit-code
+
+bench: setup ## measure throughput and latency
+	$(VPY) -m tests.benchmarks
+
+soak: setup ## run for a long time under faults: make soak ROUNDS=100
+	$(VPY) -m tests.soak --rounds $(ROUNDS)
+
+# The folder below protos/ is the import path, so that generated imports need no rewriting.
+protos: setup ## write the Python stubs anew from protos/
+	$(VPY) -m grpc_tools.protoc -I protos --python_out=clients/python --pyi_out=clients/python \
+	  --grpc_python_out=clients/python protos/laneway/v1/*.proto
+
+# In this order: the second file takes over the versions of the first.
+lock: setup ## resolve pyproject.toml into the lock files anew
+	$(LOCK) --all-extras --output-file requirements.lock pyproject.toml
+	$(LOCK) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+
+clean: ## remove everything that make created, also .venv
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov build dist
+	find clients/python server tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
