@@ -30,7 +30,8 @@ if _version_not_supported:
 class AgentServiceStub:
     """Runs agents. Every failed call carries google.rpc.ErrorInfo with the domain "laneway" and a reason. Common to all
     methods: INVALID_ARGUMENT with MALFORMED_MESSAGE (does not parse, bad UTF-8), ENUM_UNKNOWN (an enum value that is not
-    defined), FIELD_INVALID (the field is named); UNAVAILABLE with STORE_UNAVAILABLE (the store cannot answer; RetryInfo).
+    defined), FIELD_INVALID (the field is named); UNAVAILABLE with STORE_UNAVAILABLE (the store cannot answer;
+    RetryInfo).
     """
 
     def __init__(self, channel):
@@ -94,16 +95,17 @@ class AgentServiceStub:
 class AgentServiceServicer:
     """Runs agents. Every failed call carries google.rpc.ErrorInfo with the domain "laneway" and a reason. Common to all
     methods: INVALID_ARGUMENT with MALFORMED_MESSAGE (does not parse, bad UTF-8), ENUM_UNKNOWN (an enum value that is not
-    defined), FIELD_INVALID (the field is named); UNAVAILABLE with STORE_UNAVAILABLE (the store cannot answer; RetryInfo).
+    defined), FIELD_INVALID (the field is named); UNAVAILABLE with STORE_UNAVAILABLE (the store cannot answer;
+    RetryInfo).
     """
 
     def Agent(self, request, context):
-        """Accepts a message and answers once it is durable; the run goes on by itself.
-        INVALID_ARGUMENT: MESSAGE_EMPTY, MESSAGE_TOO_LONG, ATTACHMENT_TOO_LARGE, SESSION_KEY_MALFORMED,
-        IDEMPOTENCY_KEY_MALFORMED, TIMEOUT_INVALID, MODEL_UNKNOWN. NOT_FOUND: AGENT_NOT_FOUND, SESSION_NOT_FOUND,
-        RUN_NOT_FOUND (the parent). ALREADY_EXISTS: IDEMPOTENCY_KEY_REUSED. FAILED_PRECONDITION: MODEL_NOT_CONFIGURED,
-        NESTED_IN_SESSION. RESOURCE_EXHAUSTED: QUEUE_FULL, TENANT_LIMIT. UNAVAILABLE: DRAINING; STORE_UNAVAILABLE means that
-        the outcome is unknown: repeat with the same idempotency key. UNIMPLEMENTED: NOT_AVAILABLE_YET (a field).
+        """Accepts a message and answers once it is durable; the run goes on by itself. INVALID_ARGUMENT: MESSAGE_EMPTY,
+        MESSAGE_TOO_LONG, ATTACHMENT_TOO_LARGE, SESSION_KEY_MALFORMED, IDEMPOTENCY_KEY_MALFORMED, TIMEOUT_INVALID,
+        MODEL_UNKNOWN. NOT_FOUND: AGENT_NOT_FOUND, SESSION_NOT_FOUND, RUN_NOT_FOUND (the parent). ALREADY_EXISTS:
+        IDEMPOTENCY_KEY_REUSED. FAILED_PRECONDITION: MODEL_NOT_CONFIGURED, NESTED_IN_SESSION. RESOURCE_EXHAUSTED:
+        QUEUE_FULL, TENANT_LIMIT. UNAVAILABLE: DRAINING; STORE_UNAVAILABLE means that the outcome is unknown: repeat with
+        the same idempotency key. UNIMPLEMENTED: NOT_AVAILABLE_YET (a field).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -130,18 +132,18 @@ class AgentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RunAgent(self, request, context):
-        """Agent and Subscribe in one call: the first message is `accepted`, then all events of the run from seq 1; a duplicate
-        replays from the start. A lost connection never stops the run: go on with Subscribe. Statuses as Agent and Subscribe.
+        """Agent and Subscribe in one call: the first message is `accepted`, then all events of the run from seq 1; a
+        duplicate replays from the start. A lost connection never stops the run: go on with Subscribe. Statuses as Agent
+        and Subscribe.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Abort(self, request, context):
-        """Ends a run, or all that runs in a session, and answers when the terminal events are stored, after at most 5 s. After
-        that an ended run has no further event, tool call or transcript entry. Children are not aborted. A run that has
-        ended already is no error: the lists are empty.
-        NOT_FOUND: RUN_NOT_FOUND, SESSION_NOT_FOUND.
+        """Ends a run, or all that runs in a session, and answers when the terminal events are stored, after at most 5 s.
+        After that an ended run has no further event, tool call or transcript entry. Children are not aborted. A run that
+        has ended already is no error: the lists are empty. NOT_FOUND: RUN_NOT_FOUND, SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -246,7 +248,8 @@ def add_AgentServiceServicer_to_server(servicer, server):
 class AgentService:
     """Runs agents. Every failed call carries google.rpc.ErrorInfo with the domain "laneway" and a reason. Common to all
     methods: INVALID_ARGUMENT with MALFORMED_MESSAGE (does not parse, bad UTF-8), ENUM_UNKNOWN (an enum value that is not
-    defined), FIELD_INVALID (the field is named); UNAVAILABLE with STORE_UNAVAILABLE (the store cannot answer; RetryInfo).
+    defined), FIELD_INVALID (the field is named); UNAVAILABLE with STORE_UNAVAILABLE (the store cannot answer;
+    RetryInfo).
     """
 
     @staticmethod

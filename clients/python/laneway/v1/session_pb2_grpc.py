@@ -26,9 +26,9 @@ if _version_not_supported:
 
 
 class SessionServiceStub:
-    """Sessions and their transcripts. Common to all methods: INVALID_ARGUMENT with MALFORMED_MESSAGE, FIELD_INVALID (the field
-    is named), SESSION_KEY_MALFORMED; UNAVAILABLE with STORE_UNAVAILABLE. Session keys are accepted in any form that Agent
-    accepts and answered in canonical form.
+    """Sessions and their transcripts. Common to all methods: INVALID_ARGUMENT with MALFORMED_MESSAGE, FIELD_INVALID (the
+    field is named), SESSION_KEY_MALFORMED; UNAVAILABLE with STORE_UNAVAILABLE. Session keys are accepted in any form
+    that Agent accepts and answered in canonical form.
     """
 
     def __init__(self, channel):
@@ -75,9 +75,9 @@ class SessionServiceStub:
 
 
 class SessionServiceServicer:
-    """Sessions and their transcripts. Common to all methods: INVALID_ARGUMENT with MALFORMED_MESSAGE, FIELD_INVALID (the field
-    is named), SESSION_KEY_MALFORMED; UNAVAILABLE with STORE_UNAVAILABLE. Session keys are accepted in any form that Agent
-    accepts and answered in canonical form.
+    """Sessions and their transcripts. Common to all methods: INVALID_ARGUMENT with MALFORMED_MESSAGE, FIELD_INVALID (the
+    field is named), SESSION_KEY_MALFORMED; UNAVAILABLE with STORE_UNAVAILABLE. Session keys are accepted in any form
+    that Agent accepts and answered in canonical form.
     """
 
     def GetSession(self, request, context):
@@ -96,7 +96,8 @@ class SessionServiceServicer:
 
     def ResetSession(self, request, context):
         """Begins a fresh conversation under the same key: a reset entry is added, after which the model no longer sees what
-        came before. NOT_FOUND: SESSION_NOT_FOUND. FAILED_PRECONDITION: SESSION_ACTIVE (a run is active or queued, no `force`).
+        came before. NOT_FOUND: SESSION_NOT_FOUND. FAILED_PRECONDITION: SESSION_ACTIVE (a run is active or queued, no
+        `force`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -104,8 +105,8 @@ class SessionServiceServicer:
 
     def DeleteSession(self, request, context):
         """Removes a session with its entries, events, payloads and attachments at once; the terminal event of each run stays,
-        without text, until retention removes it. NOT_FOUND: SESSION_NOT_FOUND. FAILED_PRECONDITION: SESSION_ACTIVE (a run is
-        active or queued, no `force`).
+        without text, until retention removes it. NOT_FOUND: SESSION_NOT_FOUND. FAILED_PRECONDITION: SESSION_ACTIVE (a run
+        is active or queued, no `force`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -180,9 +181,9 @@ def add_SessionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SessionService:
-    """Sessions and their transcripts. Common to all methods: INVALID_ARGUMENT with MALFORMED_MESSAGE, FIELD_INVALID (the field
-    is named), SESSION_KEY_MALFORMED; UNAVAILABLE with STORE_UNAVAILABLE. Session keys are accepted in any form that Agent
-    accepts and answered in canonical form.
+    """Sessions and their transcripts. Common to all methods: INVALID_ARGUMENT with MALFORMED_MESSAGE, FIELD_INVALID (the
+    field is named), SESSION_KEY_MALFORMED; UNAVAILABLE with STORE_UNAVAILABLE. Session keys are accepted in any form
+    that Agent accepts and answered in canonical form.
     """
 
     @staticmethod
