@@ -1,0 +1,155 @@
+"""What a model reads and writes, in one form for all providers. Pure values; see spec 05, section 1."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class StopReason(StrEnum):
+    """Why an assistant message ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    TOOL_USE = "tool_use"
+    ERROR = "error"
+    ABORTED = "aborted"
+
+
+class ToolOutcome(StrEnum):
+    """How a tool call ended. UNKNOWN: it was launched and the process died; it may or may not have happened."""
+
+    OK = "ok"
+    ERROR = "error"
+    BLOCKED = "blocked"
+    SKIPPED = "skipped"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one model call, or the sum of several. `input_tokens` excludes cache reads and writes."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    unavailable: bool = False
+
+    @property
+    def total_tokens(self) -> int:
+        """Input, cached input and output; reasoning tokens are part of the output."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.unavailable or other.unavailable,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Visible text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """Text the model thought. `field` is the provider's field it came in, so that replay uses the same one."""
+
+    text: str
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A request to run a tool. `arguments_json` is the text of one JSON object, checked when the message ended."""
+
+    call_id: str
+    name: str
+    arguments_json: str
+
+
+AssistantBlock = Text | Reasoning | ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """What the caller said."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage:
+    """What the model answered. With `stop_reason` ERROR or ABORTED it is kept for people and left out of replay."""
+
+    content: tuple[AssistantBlock, ...]
+    provider: str
+    model: str
+    stop_reason: StopReason
+    usage: Usage = Usage()
+    provider_stop: str = ""
+
+    @property
+    def text(self) -> str:
+        """The visible text, all blocks joined."""
+        return "".join(block.text for block in self.content if isinstance(block, Text))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls, in the model's order."""
+        return tuple(block for block in self.content if isinstance(block, ToolCall))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultMessage:
+    """What came back from one call."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+    outcome: ToolOutcome = ToolOutcome.OK
+
+
+Message = UserMessage | AssistantMessage | ToolResultMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model is told of it. `schema` is a JSON Schema of type object."""
+
+    name: str
+    description: str
+    schema: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """Why a run or a model call failed. `reason` is an ErrorCode value; `message` says what happened and what to do."""
+
+    reason: str
+    message: str
+    provider: str = ""
+    model: str = ""
+    http_status: int = 0
+    retryable: bool = False
+    tool_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A piece of a run's result. Over the limit of one message `text` is cut, and `total_bytes` is the full length."""
+
+    text: str
+    truncated: bool = False
+    total_bytes: int = 0
+    is_error: bool = False

@@ -1,0 +1,118 @@
+"""What the loop asks of a model service: one request in, normalised stream events out (spec 05, section 1).
+
+The loop never sees a provider's words, an HTTP library or an exception: a failure is the last event.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from lanewayd.messages import AssistantMessage, Message, RunError, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call. `model` is the provider's own name of the model, without the provider's prefix."""
+
+    model: str
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    idle_timeout_cap_s: float | None = None
+    """The idle watchdog never waits longer than this (a finite run budget); None = no cap."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More visible text of block `content_index`."""
+
+    content_index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """More reasoning of block `content_index`."""
+
+    content_index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEnded:
+    """Block `content_index` gets no more deltas."""
+
+    content_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The message is complete. Terminal. Its tool calls have non-empty unique ids and checked argument objects."""
+
+    message: AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The call failed. Terminal. `partial` holds the text and reasoning that were emitted, without tool calls."""
+
+    error: RunError
+    partial: AssistantMessage
+    retry_after_s: float | None = None
+    """What the server asked for."""
+    is_transient: bool = False
+    """Another try may succeed (spec 04, section 5); loop/retry.py decides whether there is one."""
+
+
+StreamEvent = TextDelta | ReasoningDelta | BlockEnded | Done | Failed
+
+
+class Provider(Protocol):
+    """A configured model service."""
+
+    @property
+    def name(self) -> str:
+        """The name in the settings, as in `provider/model`."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """Events of one call, exactly one terminal, last. Raises nothing but CancelledError.
+
+        Closing the iterator (`aclose`) or cancelling the task ends the request at once and gives its connection back.
+        """
+
+    async def close(self) -> None:
+        """Give connections back. Idempotent."""
+
+
+class Dialect(Protocol):
+    """A provider family's language. Pure: one encoder per request, one decoder object per response."""
+
+    def path(self, request: ModelRequest) -> str:
+        """What follows the base URL."""
+
+    def encode(self, request: ModelRequest) -> bytes:
+        """The request body, JSON in UTF-8 without lone surrogates."""
+
+    def decoder(self, request: ModelRequest, provider: str) -> "Decoder":
+        """A fresh decoder for the response to `request`."""
+
+
+class Decoder(Protocol):
+    """Turns response bytes into stream events, incrementally."""
+
+    @property
+    def is_finished(self) -> bool:
+        """A terminal event was returned; the rest of the response does not matter."""
+
+    def feed(self, data: bytes) -> list[StreamEvent]:
+        """Events that `data` completes. Never raises; bad input becomes one Failed."""
+
+    @property
+    def progress(self) -> int:
+        """Decoded provider events so far, visible or not; comments and blank lines are none. Grows, never falls."""
+
+    def end(self) -> list[StreamEvent]:
+        """The body ended: what is left, with the terminal event if there was none yet."""
+
+    def fail(self, error: RunError, *, is_transient: bool) -> Failed:
+        """The terminal for a fault outside the body (timeout, connection); carries the partial message."""

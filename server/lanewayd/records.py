@@ -1,0 +1,190 @@
+"""What the store keeps: runs, sessions, transcript entries and tool-call rows. Pure values."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+
+from lanewayd.messages import Payload, RunError, ToolOutcome, Usage
+
+
+class RunState(StrEnum):
+    """The states of the contract; runs/states.py holds the allowed transitions."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    MERGED = "merged"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+
+    @property
+    def is_ended(self) -> bool:
+        return self not in (RunState.QUEUED, RunState.RUNNING, RunState.MERGED)
+
+
+class Disposition(StrEnum):
+    """What accepting a message did to it. The other values of the contract come with queue modes."""
+
+    STARTED = "started"
+    QUEUED = "queued"
+
+
+class Priority(IntEnum):
+    """Orders sessions, never the messages of one session."""
+
+    BACKGROUND = -1
+    NORMAL = 0
+    FOREGROUND = 1
+
+
+class ToolCallState(StrEnum):
+    """The life of a tool call (D-2). Started means LAUNCHED."""
+
+    REQUESTED = "requested"
+    LAUNCHED = "launched"
+    FINISHED = "finished"
+
+
+class EntryKind(StrEnum):
+    """What an entry of a transcript holds; transcript/entries.py knows the bodies."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL_RESULT = "tool_result"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """The part of a run that the caller gave and that does not change."""
+
+    message: str
+    agent_id: str
+    lane: str
+    priority: Priority
+    model: str
+    timeout_s: float
+    """The run's budget of RUNNING time; 0 = none."""
+    extra_system_prompt: str = ""
+    label: str = ""
+    tools_allow: tuple[str, ...] = ()
+    tools_deny: tuple[str, ...] = ()
+    max_turns: int = 0
+    """Model calls at most; 0 = no limit."""
+    parent_run_id: str = ""
+    metadata: dict[str, str] = field(default_factory=dict)
+    queue_mode: str = ""
+    channel: str = ""
+    to: str = ""
+    account_id: str = ""
+    thread_id: str = ""
+    provenance_json: str = ""
+    traceparent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run's row. Changed by store commands only, which the run registry and the run's log give."""
+
+    run_id: str
+    accepted_no: int
+    """Order of acceptance over all runs, given by the store's writer."""
+    tenant: str
+    session_key: str
+    session_id: str
+    request: RunRequest
+    state: RunState
+    disposition: Disposition
+    queue_position: int
+    accepted_at: datetime
+    depth: int = 0
+    """0 for a run without parent, else the parent's depth + 1."""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    claim: int = 0
+    """Raised at each start; a write with another claim is refused."""
+    attempt: int = 0
+    """Dispatches so far."""
+    charges: int = 0
+    """Recovery attempts charged since the run last got on (D-2)."""
+    handed_over: bool = False
+    """Parked or cut by a drain: its next dispatch is not charged."""
+    used_s: float = 0.0
+    """Budget used, as of the last entry."""
+    open_message_id: str = ""
+    """The assistant message whose deltas are stored but whose end is not."""
+    abort_requested_at: datetime | None = None
+    abort_stop_reason: str = ""
+    abort_reason: str = ""
+    host_run_id: str = ""
+    intake_open: bool = False
+    first_seq: int = 1
+    last_seq: int = 0
+    event_bytes: int = 0
+    pruned_position: int = 0
+    error: RunError | None = None
+    stop_reason: str = ""
+    truncated: bool = False
+    payloads: tuple[Payload, ...] = ()
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One session's row, with the figures the contract shows beside it."""
+
+    tenant: str
+    session_key: str
+    session_id: str
+    agent_id: str
+    created_at: datetime
+    last_interaction_at: datetime
+    label: str = ""
+    leaf_entry_id: str = ""
+    active_run_id: str = ""
+    queued_runs: int = 0
+    last_run_id: str = ""
+    last_state: RunState | None = None
+    usage: Usage = Usage()
+    context_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a transcript. `body_json` is built and read by transcript/entries.py only."""
+
+    entry_id: str
+    parent_entry_id: str
+    session_id: str
+    run_id: str
+    time: datetime
+    kind: EntryKind
+    body_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewEntry:
+    """An entry to append; the store gives it the session's leaf as parent and makes it the leaf."""
+
+    entry_id: str
+    time: datetime
+    kind: EntryKind
+    body_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRow:
+    """One tool call of a run, in request order by (`entry_id`'s order, `call_index`)."""
+
+    run_id: str
+    call_id: str
+    entry_id: str
+    """The assistant entry that asks for it."""
+    call_index: int
+    name: str
+    arguments_json: str
+    state: ToolCallState
+    result_text: str = ""
+    is_error: bool = False
+    outcome: ToolOutcome | None = None

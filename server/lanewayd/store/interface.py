@@ -1,0 +1,358 @@
+"""The store's contract: what the service asks of a database, and what it can rely on.
+
+Writes are commands. Each is one savepoint of a group that is committed and synced together: a command that is refused
+leaves no trace and does not harm its neighbours; when a COMMIT fails, every command of the group raises
+`StoreUnavailable` and none of it is stored. A write returns only after its group is durable. Before its awaiting
+caller wakes, its result is given to the `CommitListener`, on the event loop's thread, in commit order.
+
+Reads see committed data only. Rows of another tenant do not exist for a caller.
+Unless said otherwise a missing row is `None`, and foreign database errors arrive as `StoreUnavailable`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from lanewayd.events import EventPayload, NewEvent, StoredEvent
+from lanewayd.messages import Payload, RunError, Usage
+from lanewayd.records import Entry, NewEntry, Run, RunRequest, RunState, Session, ToolCallRow
+
+
+class EventCodec(Protocol):
+    """Gives events their wire form. Called on the writer's thread; pure."""
+
+    def encode(
+        self, payload: EventPayload, *, run_id: str, seq: int, time: datetime, session_key: str, agent_id: str
+    ) -> bytes:
+        """The encoded event without its cursor."""
+
+    def with_cursor(self, encoded: bytes, *, store_id: str, position: int) -> bytes:
+        """`encoded` with the cursor of its commit position."""
+
+
+class CommitGate(Protocol):
+    """A place to hold the writer at, for tests of what a crash leaves behind. Called on the writer's thread."""
+
+    def before_commit(self, commands: Sequence[object]) -> None:
+        """All commands of the group are applied, none is durable."""
+
+    def after_commit(self, commands: Sequence[object]) -> None:
+        """The group is durable, nobody has been told."""
+
+
+# --- commands -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSelector:
+    """Which session a message goes to. Exactly one of the first two is set, or both and they must agree."""
+
+    session_key: str
+    """Canonical key; empty when only `session_id` was given."""
+    session_id: str
+    """Asked for by the caller; empty = none."""
+    agent_id: str
+    label: str
+    new_session_id: str
+    """Used when the key has no session yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A caller's key with the hash of the request it stands for. `hash_version` names the way of hashing."""
+
+    key: str
+    request_hash: bytes
+    hash_version: int
+    kept_for: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptRun:
+    """Make a message durable as a QUEUED run (D-1)."""
+
+    tenant: str
+    run_id: str
+    session: SessionSelector
+    request: RunRequest
+    key: IdempotencyKey | None
+    now: datetime
+    has_room: bool
+    """False: the queue is full, so only a duplicate may be answered, else QUEUE_FULL."""
+    max_depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The stored answer. `run` is set when this command inserted it, and is None for a duplicate."""
+
+    run_id: str
+    accepted_at: datetime
+    session_key: str
+    session_id: str
+    agent_id: str
+    disposition: str
+    queue_position: int
+    duplicate: bool
+    run: Run | None
+    events: tuple[StoredEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StartRun:
+    """Take a run for execution: QUEUED becomes RUNNING, or a RUNNING one left by another process is dispatched again.
+
+    Raises RunNotStartable when the run has ended, was cancelled, or (for `recovered`) is not RUNNING any more, and
+    when an abort is requested.
+    """
+
+    run_id: str
+    now: datetime
+    recovered: bool
+    entries: tuple[NewEntry, ...] = ()
+    """The user entry, at the first start."""
+    events: tuple[NewEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The run as it is after the start, with its new claim, attempt and charges."""
+
+    run: Run
+    events: tuple[StoredEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """The result that a terminal event brings into the run's row."""
+
+    state: RunState
+    ended_at: datetime
+    stop_reason: str
+    error: RunError | None = None
+    truncated: bool = False
+    payloads: tuple[Payload, ...] = ()
+    usage: Usage | None = None
+    context_tokens: int | None = None
+    """Context size of the last model call, kept in the session; None leaves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunChange:
+    """What a run does in one transaction: events with the state changes they report. Any part may be empty."""
+
+    events: tuple[NewEvent, ...] = ()
+    entries: tuple[NewEntry, ...] = ()
+    tool_calls: tuple[ToolCallRow, ...] = ()
+    """REQUESTED inserts a row; LAUNCHED and FINISHED update the row of (run, call_id)."""
+    used_s: float | None = None
+    """New value of the used budget; None leaves it."""
+    open_message_id: str | None = None
+    """New value; None leaves it, "" = no message is open."""
+    got_on: bool = False
+    """A final answer or a really executed tool result: the recovery charges go back to 0."""
+    handed_over: bool = False
+    end: RunEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendToRun:
+    """Append changes to a run's log, in order. Raises ClaimLost unless the row is RUNNING with this claim and its
+    last_seq + 1 equals `first_seq`."""
+
+    run_id: str
+    claim: int
+    first_seq: int
+    changes: tuple[RunChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The events as stored, in order. `run` is the whole row when one of the changes ended the run, else None."""
+
+    events: tuple[StoredEvent, ...]
+    run: Run | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettleRun:
+    """End a run that nobody executes (in recovery): raises the claim and appends `change`, whose `end` is set.
+
+    Raises RunNotStartable when it has ended.
+    """
+
+    run_id: str
+    change: RunChange
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAbort:
+    """Mark runs to be aborted (D-20). Queued ones end at once as CANCELLED, running ones get `abort_requested_at`.
+
+    One of `run_id`, `session_key` is set. `clear_queued` applies to `session_key`. Raises RUN_NOT_FOUND for an unknown
+    `run_id`; an unknown session is an empty receipt. A repeated request keeps the first mark.
+    """
+
+    tenant: str
+    now: datetime
+    stop_reason: str
+    reason: str = ""
+    run_id: str = ""
+    session_key: str = ""
+    clear_queued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AbortRequested:
+    """`cancelled` have ended in this transaction (with their terminal events); `running` are still to be stopped."""
+
+    cancelled: tuple[Run, ...]
+    running: tuple[str, ...]
+    events: tuple[StoredEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResetSession:
+    """Append a reset entry. Raises SESSION_NOT_FOUND, SESSION_ACTIVE (metadata `run_id`)."""
+
+    tenant: str
+    session_key: str
+    entry: NewEntry
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSession:
+    """Remove a session with entries, events, payloads; its runs keep their rows without text and their terminal event
+    without text. Raises SESSION_NOT_FOUND, SESSION_ACTIVE."""
+
+    tenant: str
+    session_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Apply retention; one bounded step. Never touches unended runs."""
+
+    now: datetime
+    events_max_age: timedelta
+    max_events_per_run: int
+    events_max_bytes: int
+    runs_max_age: timedelta
+    max_rows: int = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What a step removed. `is_done` = another step would find nothing now."""
+
+    events: int
+    runs: int
+    keys: int
+    is_done: bool
+    run_ids: tuple[str, ...] = ()
+    """Runs that lost events or their row."""
+
+
+class CommitListener(Protocol):
+    """Hears each committed write, on the event loop's thread, in commit order, before its caller wakes."""
+
+    def committed(self, command: object, result: object) -> None:
+        """`command` is durable with this result."""
+
+    def store_failing(self, error: str) -> None:
+        """A group could not be committed; called once when it begins."""
+
+    def store_working(self) -> None:
+        """A commit succeeded after failures."""
+
+
+# --- reads ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs a list shows; empty parts do not filter."""
+
+    session_key: str = ""
+    states: tuple[RunState, ...] = ()
+    agent_id: str = ""
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events in order, and where the log begins and ends at the moment of the read."""
+
+    events: tuple[StoredEvent, ...]
+    earliest: int
+    """run: first_seq; session and all: the lowest position that is still complete."""
+    latest: int
+    """run: last_seq; session and all: the last committed position."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFigures:
+    """What GetStatus shows of the store."""
+
+    path: str
+    size_bytes: int
+    commit_ms: float
+    """Moving average of the time from the first command of a group to its durability."""
+    sessions: int
+    runs_by_state: dict[RunState, int] = field(default_factory=dict)
+
+
+class Store(Protocol):
+    """See the module. `store_id` is valid after `open`."""
+
+    @property
+    def store_id(self) -> str:
+        """Identity of this database, made once; also the home's id."""
+
+    async def accept(self, command: AcceptRun) -> Accepted:
+        """Raises IDEMPOTENCY_KEY_REUSED, SESSION_NOT_FOUND, RUN_NOT_FOUND (parent), NESTED_IN_SESSION, QUEUE_FULL,
+        FIELD_INVALID (depth, or an agent that does not own the session)."""
+
+    async def start(self, command: StartRun) -> Started: ...
+    async def append(self, command: AppendToRun) -> Appended: ...
+    async def settle(self, command: SettleRun) -> Appended: ...
+    async def request_abort(self, command: RequestAbort) -> AbortRequested: ...
+    async def reset_session(self, command: ResetSession) -> Session: ...
+    async def delete_session(self, command: DeleteSession) -> None: ...
+    async def prune(self, command: Prune) -> Pruned: ...
+
+    async def run(self, tenant: str, run_id: str) -> Run | None: ...
+    async def runs(self, tenant: str, which: RunFilter, *, before_no: int | None, limit: int) -> list[Run]:
+        """Newest first by `accepted_no`; only those below `before_no`."""
+
+    async def unended_runs(self) -> list[Run]:
+        """All runs of all tenants that have not ended, oldest first."""
+
+    async def tool_calls(self, run_id: str) -> list[ToolCallRow]:
+        """In request order."""
+
+    async def session(self, tenant: str, session_key: str) -> Session | None: ...
+    async def sessions(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
+        """Newest interaction first, then by key; only those after `before` in that order."""
+
+    async def context(self, session_id: str) -> list[Entry]:
+        """The path from the root to the leaf that a model may see, oldest first: from the last reset entry on."""
+
+    async def entries(self, tenant: str, session_key: str, *, after_no: int, limit: int) -> list[tuple[int, Entry]]:
+        """All entries of a session, oldest first, each with its number for paging. [] for an unknown session."""
+
+    async def entry(self, tenant: str, session_key: str, entry_id: str) -> Entry | None: ...
+    async def run_events(self, tenant: str, run_id: str, *, after_seq: int, limit: int) -> EventPage | None:
+        """None for an unknown run."""
+
+    async def session_events(self, tenant: str, session_key: str, *, after: int, limit: int) -> EventPage: ...
+    async def all_events(self, tenant: str, *, after: int, limit: int) -> EventPage: ...
+    async def session_start_position(self, tenant: str, session_key: str) -> int:
+        """The position before the first event of the oldest unended run of the session, else of its last run; 0 for a
+        session without runs."""
+
+    async def last_position(self) -> int: ...
+    async def figures(self) -> StoreFigures: ...
+    async def close(self) -> None:
+        """Commit what was submitted, checkpoint, close. Idempotent."""

@@ -1,0 +1,53 @@
+"""What a tool is to the loop. In-process tools implement it; remote ones will come behind the same protocol."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from lanewayd.messages import ToolOutcome, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a call may know of its run."""
+
+    run_id: str
+    call_id: str
+    agent_id: str
+    session_key: str
+    workspace: Path
+    """Exists; links resolved."""
+    report: Callable[[str], None]
+    """Tell watchers the output so far (cumulative, already cut). Ignored after the call has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call brought. `text` is for the model and already within the result limits (spec 06, section 5)."""
+
+    text: str
+    is_error: bool = False
+    outcome: ToolOutcome = ToolOutcome.OK
+
+
+class Tool(Protocol):
+    """One tool."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description and schema, as offered to the model."""
+
+    @property
+    def is_idempotent(self) -> bool:
+        """May be run again after a crash without harm; then it needs no LAUNCHED row."""
+
+    @property
+    def is_sequential(self) -> bool:
+        """A batch with such a tool runs one call after the other."""
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Run one call. Arguments were checked against the schema. Any exception becomes an error result.
+
+        When its task is cancelled the tool ends everything it started (within 2 s) and lets CancelledError out.
+        """
