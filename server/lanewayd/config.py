@@ -1,0 +1,238 @@
+"""Settings of the service: one TOML file, then environment variables, then flags; later ones win (D-10).
+
+Read once at the start by app.py, checked as a whole, frozen. A setting's variable is LANEWAY_ and its dotted name in
+upper case with __ for each dot; an empty variable counts as unset. A wrong setting is a StartupError before anything
+has been opened.
+"""
+
+import ipaddress
+import os
+import re
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lanewayd.errors import StartupError
+from lanewayd.settings_reader import NamePath, Raw, Reader, Tree, merge, put_text, read_toml, setting_names
+from lanewayd.settings_schema import AgentSettings, ProviderSettings, Settings, is_postgresql_url
+
+DEFAULT_LISTEN = "127.0.0.1:50551"
+VARIABLE_PREFIX = "LANEWAY_"
+RESERVED_VARIABLES = frozenset({"LISTEN", "HOME", "CONFIG", "ADDRESS", "RUN_ID", "CALL_ID", "OWNER"})
+"""Variables with the prefix that are no settings."""
+# Kubernetes sets such variables in every container of a namespace that has a Service called laneway...
+SERVICE_LINK = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
+
+KNOWN_PROVIDERS: Mapping[str, ProviderSettings] = types.MappingProxyType(
+    {
+        "openai": ProviderSettings(base_url="https://api.openai.com/v1", api_key_env="OPENAI_API_KEY"),
+        "anthropic": ProviderSettings(
+            api="anthropic", base_url="https://api.anthropic.com", api_key_env="ANTHROPIC_API_KEY"
+        ),
+        "gemini": ProviderSettings(
+            api="gemini", base_url="https://generativelanguage.googleapis.com", api_key_env="GEMINI_API_KEY"
+        ),
+        "openrouter": ProviderSettings(base_url="https://openrouter.ai/api/v1", api_key_env="OPENROUTER_API_KEY"),
+        "ollama": ProviderSettings(api="ollama", base_url="http://127.0.0.1:11434"),
+    }
+)
+SCRIPTED_PROVIDER = "scripted"
+"""Always exists; no settings can take its name."""
+
+_NO_SETTINGS = frozenset({"home", "listen", "is_insecure", "config_path", "sources"})
+_START_NAMES = {"home": "LANEWAY_HOME", "listen": "--listen or LANEWAY_LISTEN", "config": "--config or LANEWAY_CONFIG"}
+_UNIX_PATH_BYTES = 107
+"""The kernel's limit for the path of a socket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What the command line says. `settings`: dotted name -> text."""
+
+    listen: str | None = None
+    is_insecure: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_settings(environ: Mapping[str, str], flags: Flags = Flags(), config_path: Path | None = None) -> Settings:
+    """The settings of all layers, checked. `config_path` None: LANEWAY_CONFIG, else laneway.toml in home if it exists.
+
+    Raises StartupError that names the setting, where it stands and what to do.
+    """
+    home = _home(environ)
+    file_path = _settings_file(environ, home, config_path)
+    tree = read_toml(file_path) if file_path else {}
+    for name, where in _START_NAMES.items():
+        if name in tree:
+            raise StartupError(f"`{name}` in {file_path} is no setting: use {where}")
+    tree = merge(merge(tree, _environment_layer(environ)), _flag_layer(flags))
+
+    def expand(text: str) -> Path:
+        return home / _with_user(text, environ)
+
+    start = Settings(home=home, listen=_listen(environ, flags), is_insecure=flags.is_insecure, config_path=file_path)
+    names = tuple(setting_names(Settings, skip=_NO_SETTINGS))
+    settings = _read(start, tree, Reader(expand, lambda _path, entry_type: entry_type(), names))
+    _check_listen(settings)
+    _check_together(settings)
+    return settings
+
+
+def read_api_key(name: str, provider: ProviderSettings, environ: Mapping[str, str]) -> str:
+    """The key of a provider from its variable or file; empty if there is none. Raises StartupError on a bad file."""
+    if provider.api_key_file is None:
+        return environ.get(provider.api_key_env or "", "").strip()
+    try:
+        key = provider.api_key_file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise StartupError(
+            f"`models.providers.{name}.api_key_file`: {provider.api_key_file} cannot be read: {reason}"
+        ) from error
+    if not key or not key.isascii() or not key.isprintable():
+        raise StartupError(f"`models.providers.{name}.api_key_file`: {provider.api_key_file} must hold the key alone")
+    return key
+
+
+def _with_user(text: str, environ: Mapping[str, str]) -> Path:
+    if text == "~" or text.startswith("~/"):
+        return Path(environ.get("HOME") or Path.home()) / text[2:]
+    return Path(text)
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path.cwd() / _with_user(environ.get("LANEWAY_HOME") or "~/.laneway", environ)
+
+
+def _settings_file(environ: Mapping[str, str], home: Path, config_path: Path | None) -> Path | None:
+    if config_path is None and not environ.get("LANEWAY_CONFIG"):
+        usual_path = home / "laneway.toml"
+        return usual_path if usual_path.exists() else None
+    named_path = Path.cwd() / (config_path or _with_user(environ["LANEWAY_CONFIG"], environ))
+    if not named_path.exists():
+        where = "--config" if config_path else "LANEWAY_CONFIG"
+        raise StartupError(f"the settings file {named_path} ({where}) does not exist")
+    return named_path
+
+
+def _environment_layer(environ: Mapping[str, str]) -> Tree:
+    layer: Tree = {}
+    for variable, text in sorted(environ.items()):
+        name = variable.removeprefix(VARIABLE_PREFIX)
+        if name == variable or name in RESERVED_VARIABLES or not text or SERVICE_LINK.fullmatch(name):
+            continue
+        raw = Raw(text, f"environment variable {variable}", is_text=True)
+        put_text(layer, tuple(name.lower().split("__")), raw)
+    return layer
+
+
+def _flag_layer(flags: Flags) -> Tree:
+    layer: Tree = {}
+    for name, text in flags.settings.items():
+        put_text(layer, tuple(name.split(".")), Raw(text, f"flag --set {name}", is_text=True))
+    return layer
+
+
+def _read(start: Settings, tree: Tree, reader: Reader) -> Settings:
+    """Build `agents.defaults` first: it is what the entries of `agents.list` start from."""
+    agents = tree.get("agents", {})
+    given_defaults = agents.get("defaults") if isinstance(agents, dict) else None
+    defaults = start.agents.defaults
+    if isinstance(given_defaults, dict):
+        defaults = reader.build(defaults, given_defaults, ("agents", "defaults"))
+
+    def entry_base(path: NamePath, entry_type: type) -> Any:
+        if entry_type is AgentSettings:
+            return replace(defaults, max_concurrent=None)
+        if entry_type is ProviderSettings:
+            return KNOWN_PROVIDERS.get(path[-1], ProviderSettings())
+        return entry_type()
+
+    reader.entry_base = entry_base
+    settings: Settings = reader.build(start, tree, skip=_NO_SETTINGS)
+    agent_list = dict(settings.agents.list)
+    agent_list.setdefault(settings.agents.default, entry_base((), AgentSettings))
+    providers = {**KNOWN_PROVIDERS, **settings.models.providers}
+    return replace(
+        settings,
+        sources=types.MappingProxyType(reader.sources),
+        agents=replace(settings.agents, list=types.MappingProxyType(agent_list)),
+        models=replace(settings.models, providers=types.MappingProxyType(providers)),
+    )
+
+
+def _listen(environ: Mapping[str, str], flags: Flags) -> str:
+    return flags.listen or environ.get("LANEWAY_LISTEN") or DEFAULT_LISTEN
+
+
+def _check_listen(settings: Settings) -> None:
+    listen = settings.listen
+    expected = f"the address to listen on, {listen!r}, must be HOST:PORT, [IPV6]:PORT or unix:PATH"
+    if listen.startswith("unix:"):
+        path = listen.removeprefix("unix:").removeprefix("//")
+        if not path or len(os.fsencode(path)) > _UNIX_PATH_BYTES:
+            raise StartupError(f"{expected}; PATH has 1 to {_UNIX_PATH_BYTES} bytes")
+        return
+    host, colon, port = listen.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) <= 65_535):
+        raise StartupError(expected)
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        raise StartupError(expected)
+    if not (settings.is_insecure or _is_loopback(host.strip("[]"))):
+        raise StartupError(
+            f"refusing to listen on {listen}: other machines could reach it, without encryption and without "
+            "authentication. Listen on 127.0.0.1 or unix:PATH, or accept the risk with --insecure"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _check_together(settings: Settings) -> None:
+    """What a single value cannot show."""
+    _check_agents(settings)
+    _check_providers(settings)
+    limits = settings.limits
+    if limits.max_receive_bytes <= max(limits.max_message_bytes, limits.max_attachments_bytes):
+        raise StartupError("`limits.max_receive_bytes` must lie above `max_message_bytes` and `max_attachments_bytes`")
+    if settings.drain.park_s > settings.drain.timeout_s:
+        raise StartupError("`drain.park_s` must not exceed `drain.timeout_s`: it is the last part of it")
+    if "main" in settings.lanes:
+        raise StartupError("`lanes.main`: the width of the lane main is `agents.defaults.max_concurrent`")
+    if settings.store.url is not None and is_postgresql_url(settings.store.url):
+        source = settings.sources["store.url"]
+        raise StartupError(f"`store.url` ({source}): PostgreSQL is not available in this version; use sqlite:///PATH")
+
+
+def _check_agents(settings: Settings) -> None:
+    for agent_id, agent in settings.agents.list.items():
+        if agent.max_concurrent is not None:
+            raise StartupError(f"`agents.list.{agent_id}.max_concurrent` is not available in this version")
+    models = {"agents.defaults.model": settings.agents.defaults.model}
+    models |= {f"agents.list.{agent_id}.model": agent.model for agent_id, agent in settings.agents.list.items()}
+    for name, model in models.items():
+        provider = (model or SCRIPTED_PROVIDER).partition("/")[0].lower()
+        if provider != SCRIPTED_PROVIDER and provider not in settings.models.providers:
+            source = settings.sources.get(name, "from `agents.defaults.model`")
+            known = ", ".join(sorted(settings.models.providers))
+            raise StartupError(
+                f"`{name}` = {model!r} ({source}): there is no provider {provider!r}; known: {known}, "
+                f"{SCRIPTED_PROVIDER}. Add [models.providers.{provider}] or change it"
+            )
+
+
+def _check_providers(settings: Settings) -> None:
+    for name, provider in settings.models.providers.items():
+        key = f"models.providers.{name}"
+        if name == SCRIPTED_PROVIDER or name != name.lower():
+            raise StartupError(f"`{key}`: the name of a provider is lower case and not {SCRIPTED_PROVIDER!r}")
+        if not provider.base_url:
+            raise StartupError(f"`{key}.base_url` is missing: the URL before /chat/completions, http(s)://host/v1")
+        if f"{key}.api_key_env" in settings.sources and provider.api_key_file is not None:
+            raise StartupError(f"`{key}`: give either `api_key_env` or `api_key_file`")
