@@ -131,6 +131,23 @@ class ProviderSettings:
     self_hosted: bool | None = setting(None)
     """None: decided by the host (loopback and private addresses are self-hosted)."""
 
+    @property
+    def has_landed(self) -> bool:
+        """This version speaks `api`."""
+        return self.api in LANDED_APIS
+
+    @property
+    def needs_key(self) -> bool:
+        """A place for a key is named; without one, requests carry none."""
+        return self.api_key_file is not None or self.api_key_env is not None
+
+    @property
+    def key_source(self) -> str:
+        """Where the key is looked for, in words; empty if none is needed."""
+        if self.api_key_file is not None:
+            return f"the file {self.api_key_file}"
+        return f"the environment variable {self.api_key_env}" if self.api_key_env else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalModelSettings:

@@ -1,0 +1,118 @@
+import pytest
+
+from lanewayd.errors import ErrorCode, FieldError, LanewayError
+from lanewayd.models.resolve import ModelSource, ModelWishes, ProviderFacts, resolve_model
+
+
+def facts(*, key: bool = True, landed: bool = True, api: str = "openai_chat", source: str = "") -> ProviderFacts:
+    return ProviderFacts(api=api, has_landed=landed, has_key=key, key_source=source)
+
+
+WITHOUT_KEYS = {
+    "openai": facts(key=False, source="the environment variable OPENAI_API_KEY"),
+    "openrouter": facts(key=False, source="the environment variable OPENROUTER_API_KEY"),
+    "anthropic": facts(landed=False, api="anthropic"),
+    "acme": facts(),
+}
+WITH_KEYS = {**WITHOUT_KEYS, "openai": facts(), "openrouter": facts()}
+
+
+@pytest.mark.parametrize(
+    ("wishes", "expected", "source"),
+    [
+        (ModelWishes("acme/r", "acme/s", "acme/a", "acme/d"), "acme/r", ModelSource.REQUEST),
+        (ModelWishes("", "acme/s", "acme/a", "acme/d"), "acme/s", ModelSource.SESSION),
+        (ModelWishes("", "", "acme/a", "acme/d"), "acme/a", ModelSource.AGENT),
+        (ModelWishes("", "", "", "acme/d"), "acme/d", ModelSource.DEFAULTS),
+        (ModelWishes(), "openai/gpt-5.2", ModelSource.ENVIRONMENT),
+    ],
+)
+def test_the_highest_place_that_names_a_model_decides(wishes: ModelWishes, expected: str, source: ModelSource) -> None:
+    choice = resolve_model(wishes, WITH_KEYS)
+    assert (choice.reference, choice.source) == (expected, source)
+
+
+def test_without_a_setting_the_first_provider_with_a_key_is_used() -> None:
+    only_openrouter = {**WITHOUT_KEYS, "openrouter": facts()}
+    assert resolve_model(ModelWishes(), only_openrouter).reference == "openrouter/openai/gpt-5.2"
+
+
+def test_a_provider_that_needs_no_key_is_not_chosen_by_itself() -> None:
+    with pytest.raises(LanewayError) as caught:
+        resolve_model(ModelWishes(), WITHOUT_KEYS)
+    assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
+    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "agents.defaults.model"):
+        assert name in caught.value.message
+
+
+def test_no_provider_at_all_is_not_configured() -> None:
+    with pytest.raises(LanewayError, match="no model is configured") as caught:
+        resolve_model(ModelWishes(), {})
+    assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
+
+
+@pytest.mark.parametrize(
+    ("reference", "provider", "model"),
+    [
+        ("acme/large", "acme", "large"),
+        ("acme/org/large:free", "acme", "org/large:free"),
+        ("Acme/Large", "acme", "Large"),
+        ("scripted/hello", "scripted", "hello"),
+        ("scripted/two-calls_1", "scripted", "two-calls_1"),
+    ],
+)
+def test_a_reference_is_split_at_its_first_slash(reference: str, provider: str, model: str) -> None:
+    choice = resolve_model(ModelWishes(request=reference), WITHOUT_KEYS)
+    assert (choice.provider, choice.model) == (provider, model)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "large",
+        "/large",
+        "acme/",
+        "acme/ large",
+        "nobody/large",
+        "scripted/../x",
+        "scripted/a/b",
+        "scripted/.x",
+        "scripted/",
+    ],
+)
+def test_a_bad_reference_of_the_request_names_the_field(reference: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        resolve_model(ModelWishes(request=reference, defaults="acme/d"), WITH_KEYS)
+    assert caught.value.code is ErrorCode.MODEL_UNKNOWN
+    assert caught.value.field == "model"
+
+
+def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(FieldError, match="acme, anthropic, openai, openrouter, scripted"):
+        resolve_model(ModelWishes(request="nobody/large"), WITH_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "place"),
+    [
+        (ModelWishes(session="nobody/x"), "the session"),
+        (ModelWishes(agent="nobody/x"), "the settings of the agent"),
+        (ModelWishes(defaults="x"), "agents.defaults.model"),
+    ],
+)
+def test_a_bad_reference_elsewhere_is_a_matter_of_configuration(wishes: ModelWishes, place: str) -> None:
+    with pytest.raises(LanewayError, match=place) as caught:
+        resolve_model(wishes, WITH_KEYS)
+    assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
+
+
+def test_a_missing_key_is_answered_with_the_variable_to_set() -> None:
+    with pytest.raises(LanewayError, match="OPENAI_API_KEY") as caught:
+        resolve_model(ModelWishes(request="openai/gpt-5.2", defaults="acme/d"), WITHOUT_KEYS)
+    assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
+
+
+def test_an_api_that_has_not_landed_is_answered_with_the_settings_to_change() -> None:
+    with pytest.raises(LanewayError, match=r"models\.providers\.anthropic\.base_url") as caught:
+        resolve_model(ModelWishes(request="anthropic/claude"), WITH_KEYS)
+    assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
