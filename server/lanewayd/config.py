@@ -81,18 +81,18 @@ def load_settings(environ: Mapping[str, str], flags: Flags = Flags(), config_pat
 
 
 def read_api_key(name: str, provider: ProviderSettings, environ: Mapping[str, str]) -> str:
-    """The key of a provider from its variable or file; empty if there is none. Raises StartupError on a bad file."""
-    if provider.api_key_file is None:
-        return environ.get(provider.api_key_env or "", "").strip()
-    try:
-        key = provider.api_key_file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise StartupError(
-            f"`models.providers.{name}.api_key_file`: {provider.api_key_file} cannot be read: {reason}"
-        ) from error
-    if not key or not key.isascii() or not key.isprintable():
-        raise StartupError(f"`models.providers.{name}.api_key_file`: {provider.api_key_file} must hold the key alone")
+    """The key of a provider from its file or variable; empty if there is none. Raises StartupError on a bad one."""
+    if provider.api_key_file is not None:
+        try:
+            key = provider.api_key_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            path = provider.api_key_file
+            raise StartupError(f"`models.providers.{name}.api_key_file`: {path} cannot be read: {reason}") from error
+    else:
+        key = environ.get(provider.api_key_env, "").strip() if provider.api_key_env else ""
+    if not key.isascii() or not key.isprintable() or (provider.api_key_file is not None and not key):
+        raise StartupError(f"`models.providers.{name}`: {provider.key_source} must hold the key and nothing else")
     return key
 
 
