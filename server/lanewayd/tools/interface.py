@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from lanewayd.messages import ToolOutcome, ToolSpec
+from lanewayd.messages import ToolCall, ToolOutcome, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,12 @@ class ToolContext:
     workspace: Path
     """Exists; links resolved."""
     report: Callable[[str], None]
-    """Tell watchers the output so far (cumulative, already cut). Ignored after the call has ended."""
+    """Tell watchers the output so far (cumulative, already cut). Ignored after the call has ended.
+
+    A cancelled tool reports once more before it lets CancelledError out: what it had produced is not lost.
+    """
+    context_window_tokens: int = 0
+    """Of the run's model; the result limits follow from it. 0 = unknown, taken for a small one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +56,27 @@ class Tool(Protocol):
 
         When its task is cancelled the tool ends everything it started (within 2 s) and lets CancelledError out.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A call that may be launched: its tool is known and allowed, its arguments fit the schema."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: dict[str, Any]
+
+
+class Toolset(Protocol):
+    """The tools of one run, after policy."""
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the model is offered, in an order that is the same for the same tools."""
+
+    @property
+    def is_emptied_by_policy(self) -> bool:
+        """An allow list was given and leaves no tool: the run ends TOOLS_EMPTY before its first model call."""
+
+    def prepare(self, call: ToolCall) -> PreparedCall | ToolResult:
+        """The call ready to launch, or the error result the model gets instead. Never raises."""
