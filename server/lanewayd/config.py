@@ -16,7 +16,7 @@ from typing import Any
 
 from lanewayd.errors import StartupError
 from lanewayd.settings_reader import NamePath, Raw, Reader, Tree, merge, put_text, read_toml, setting_names
-from lanewayd.settings_schema import AgentSettings, ProviderSettings, Settings, is_postgresql_url
+from lanewayd.settings_schema import MIB, AgentSettings, ProviderSettings, Settings, is_agent_id, is_postgresql_url
 
 DEFAULT_LISTEN = "127.0.0.1:50551"
 VARIABLE_PREFIX = "LANEWAY_"
@@ -199,8 +199,11 @@ def _check_together(settings: Settings) -> None:
     _check_agents(settings)
     _check_providers(settings)
     limits = settings.limits
-    if limits.max_receive_bytes <= max(limits.max_message_bytes, limits.max_attachments_bytes):
-        raise StartupError("`limits.max_receive_bytes` must lie above `max_message_bytes` and `max_attachments_bytes`")
+    if limits.max_receive_bytes < limits.max_message_bytes + limits.max_extra_system_prompt_bytes + MIB:
+        raise StartupError(
+            "`limits.max_receive_bytes` must lie above `max_message_bytes` and `max_extra_system_prompt_bytes` "
+            "together, with 1 MiB to spare: beyond it requests are refused without a reason"
+        )
     if settings.drain.park_s > settings.drain.timeout_s:
         raise StartupError("`drain.park_s` must not exceed `drain.timeout_s`: it is the last part of it")
     if "main" in settings.lanes:
@@ -212,6 +215,8 @@ def _check_together(settings: Settings) -> None:
 
 def _check_agents(settings: Settings) -> None:
     for agent_id, agent in settings.agents.list.items():
+        if not is_agent_id(agent_id):
+            raise StartupError(f"`agents.list.{agent_id}`: an agent id has a-z 0-9 _ - only, at most 64")
         if agent.max_concurrent is not None:
             raise StartupError(f"`agents.list.{agent_id}.max_concurrent` is not available in this version")
     models = {"agents.defaults.model": settings.agents.defaults.model}

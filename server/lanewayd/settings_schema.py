@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 MIB = 1024 * 1024
 DEFAULT_AGENT = "main"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -60,6 +61,11 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
+def is_agent_id(text: str) -> bool:
+    """Whether `text` is an agent id in its canonical form, the one that session keys hold."""
+    return _AGENT_ID.fullmatch(text) is not None
+
+
 def is_variable(text: str) -> bool:
     """Whether `text` may name an environment variable."""
     return _VARIABLE.fullmatch(text) is not None
@@ -102,7 +108,7 @@ class AgentSettings:
 class AgentsSettings:
     """All agents. `list` always has the default agent."""
 
-    default: str = setting(DEFAULT_AGENT, accepts=is_name, expectation="the id of an agent")
+    default: str = setting(DEFAULT_AGENT, accepts=is_agent_id, expectation="an agent id: a-z 0-9 _ -")
     defaults: AgentSettings = section(AgentSettings)
     list: Mapping[str, AgentSettings] = field(default_factory=dict)
 
@@ -250,12 +256,10 @@ class LimitSettings:
     max_metadata_bytes: int = setting(512, low=1, high=65_536)
     """Of each key and of each value."""
     max_extra_system_prompt_bytes: int = setting(64 * 1024, low=0, high=30 * MIB)
-    max_attachment_bytes: int = setting(20 * MIB, low=0, high=30 * MIB)
-    max_attachments_bytes: int = setting(25 * MIB, low=0, high=30 * MIB)
+    max_attachment_bytes: int | None = later()
+    max_attachments_bytes: int | None = later()
     max_receive_bytes: int = setting(32 * MIB, low=MIB, high=256 * MIB)
     """The transport's limit of one request; it must lie above all others."""
-    max_send_bytes: int = setting(MIB, low=64 * 1024, high=MIB)
-    """No message of the server is larger; longer text is cut."""
     max_queued_runs: int = setting(10_000, low=1)
     max_depth: int = setting(5, low=0, high=64)
     """How deep runs may start runs."""

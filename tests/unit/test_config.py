@@ -60,7 +60,7 @@ def test_the_example_file_shows_every_setting_with_its_default(tmp_path: Path) -
     for name in ("agents", "models", "queue", "session", "events", "runs", "limits", "recovery", "drain", "store"):
         assert getattr(from_file, name) == getattr(plain, name), name
     assert (from_file.tools, from_file.telemetry) == (plain.tools, plain.telemetry)
-    later = ("models.local.gguf", "queue.by_channel", "rpc.debug_services", "diagnostics.")
+    later = ("models.local.gguf", "queue.by_channel", "rpc.debug_services", "diagnostics.", "limits.max_attachment")
     for name in setting_names(Settings, skip=NOT_SETTINGS):
         if not name.startswith(later):
             assert name.rpartition(".")[2] in text, name
@@ -115,16 +115,18 @@ def test_lane_widths_have_all_lanes_known_by_name(tmp_path: Path) -> None:
 
 
 def test_variables_reach_free_names_in_any_case_of_letters(tmp_path: Path) -> None:
-    toml = "[agents.list.Research]\nmax_turns = 1\n"
+    toml = "[agents.list.research]\nmax_turns = 1\n[lanes.Reports]\nmax_concurrent = 1\n"
     environ = {
         "LANEWAY_AGENTS__LIST__RESEARCH__MAX_TURNS": "7",
         "LANEWAY_MODELS__PROVIDERS__ACME__BASE_URL": "http://127.0.0.1:1/v1",
         "LANEWAY_MODELS__PROVIDERS__ACME__SELF_HOSTED": "yes",
+        "LANEWAY_LANES__REPORTS__MAX_CONCURRENT": "9",
         "LANEWAY_TOOLS__EXEC__ENV": "AWS_REGION, EDITOR",
     }
     settings = load(tmp_path, toml, environ)
-    assert settings.agents.list["Research"].max_turns == 7
+    assert settings.agents.list["research"].max_turns == 7
     assert settings.models.providers["acme"] == ProviderSettings(base_url="http://127.0.0.1:1/v1", self_hosted=True)
+    assert settings.lanes["Reports"].max_concurrent == 9
     assert settings.tools.exec.env == ("AWS_REGION", "EDITOR")
 
 
@@ -178,6 +180,8 @@ def test_an_unknown_name_is_answered_with_its_place_and_the_nearest_one(
         ("events = 1", ("`events`", "is a section")),
         ("[agents.list]\nresearch = 'x'", ("`agents.list.research`", "is a section")),
         ("[agents.list.'a/b']\nmax_turns = 1", ('agents.list."a/b"', "letters, digits")),
+        ("[agents.list.Research]\nmax_turns = 1", ("agents.list.Research", "a-z 0-9")),
+        ("[agents]\ndefault = 'A b'", ("agents.default", "a-z 0-9")),
         ("[agents.defaults]\ntimeout_seconds = nan", ("a number, 0 or more",)),
         ("[agents.defaults]\nmodel = 'gpt'", ("= 'gpt'", "provider/model")),
         ("[agents.defaults]\nmodel = 'nobody/gpt'", ("agents.defaults.model", ":2", "no provider 'nobody'")),
@@ -210,6 +214,7 @@ def test_a_wrong_value_is_answered_with_name_place_and_expectation(
         ("[queue.by_channel]\nmail = 'collect'", "queue.by_channel"),
         ("[models.local]\ngguf = '/x'", "models.local.gguf"),
         ("[models.providers.x]\napi = 'anthropic'\nbase_url='http://h'", "models.providers.x.api"),
+        ("[limits]\nmax_attachment_bytes = 1", "limits.max_attachment_bytes"),
         ("[rpc]\ndebug_services = true", "rpc.debug_services"),
         ("[diagnostics]\nenabled = true", "diagnostics.enabled"),
     ],
