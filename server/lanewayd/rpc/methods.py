@@ -1,0 +1,107 @@
+"""Connects handlers to gRPC: requests are parsed and answers encoded here, inside the error translation.
+
+With gRPC's own deserialisers a request with bad UTF-8 would end as INTERNAL without a reason; and stored events must
+leave as the bytes they are.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.rpc.status import errors_as_status
+
+Context = grpc.aio.ServicerContext[Any, Any]
+TenantResolver = Callable[[Context], str]
+"""Names the tenant of a call. Raises LanewayError to refuse it."""
+
+Send = Callable[[bytes], Awaitable[None]]
+"""Sends one encoded message of a stream; returns when flow control lets it through."""
+
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a handler knows of its call beside the request."""
+
+    tenant: str
+    traceparent: str = ""
+    """W3C trace context of the caller; empty when it sent none, or none that is valid."""
+    remaining_s: float | None = None
+    """Time until the caller's deadline when the call came in; None = no deadline."""
+
+
+def service_handler(service: ServiceDescriptor, handlers: object, tenant_of: TenantResolver) -> grpc.GenericRpcHandler:
+    """All methods of `service`, each answered by the method of `handlers` with the same name.
+
+    Unary: `async (request, call) -> response message`. Server stream: `async (request, call, send) -> None`.
+    Raises AttributeError when a method is missing.
+    """
+    methods = {method.name: _method_handler(method, handlers, tenant_of) for method in service.methods}
+    return grpc.method_handlers_generic_handler(service.full_name, methods)
+
+
+def _method_handler(method: MethodDescriptor, handlers: object, tenant_of: TenantResolver) -> Any:
+    handle = getattr(handlers, method.name)
+    if method.client_streaming:
+        raise ValueError(f"{method.full_name}: client streams have no form here yet")
+    if method.server_streaming:
+        return grpc.unary_stream_rpc_method_handler(_stream(method, handle, tenant_of))
+    return grpc.unary_unary_rpc_method_handler(_unary(method, handle, tenant_of))
+
+
+def _unary(
+    method: MethodDescriptor, handle: Callable[[Any, Call], Awaitable[Message]], tenant_of: TenantResolver
+) -> Any:
+    request_class = GetMessageClass(method.input_type)
+
+    async def answer(encoded: bytes, context: Context) -> bytes:
+        async with errors_as_status(context, method.full_name):
+            call = _call(context, tenant_of)
+            response = await handle(_parsed(request_class, encoded), call)
+            return response.SerializeToString(deterministic=True)
+        raise AssertionError("an error of a call leaves as its status")
+
+    return answer
+
+
+def _stream(
+    method: MethodDescriptor, handle: Callable[[Any, Call, Send], Awaitable[None]], tenant_of: TenantResolver
+) -> Any:
+    request_class = GetMessageClass(method.input_type)
+
+    async def answer(encoded: bytes, context: Context) -> None:
+        async with errors_as_status(context, method.full_name):
+            call = _call(context, tenant_of)
+            await handle(_parsed(request_class, encoded), call, context.write)
+
+    return answer
+
+
+def _call(context: Context, tenant_of: TenantResolver) -> Call:
+    return Call(tenant_of(context), _traceparent(context), context.time_remaining())
+
+
+def _parsed(request_class: type[Message], encoded: bytes) -> Message:
+    try:
+        return request_class.FromString(encoded)
+    except DecodeError as error:
+        name = request_class.DESCRIPTOR.full_name
+        raise LanewayError(
+            ErrorCode.MALFORMED_MESSAGE,
+            f"The request is not a valid {name}: it does not parse, or a text is not UTF-8.",
+        ) from error
+
+
+def _traceparent(context: Context) -> str:
+    for key, value in context.invocation_metadata() or ():
+        if key == "traceparent" and isinstance(value, str):
+            return value if _TRACEPARENT.fullmatch(value) else ""
+    return ""

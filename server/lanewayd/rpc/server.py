@@ -1,0 +1,136 @@
+"""Builds the grpc.aio server: services, health, reflection, limits, addresses. `app` starts and stops it.
+
+GRPC_ENABLE_FORK_SUPPORT=0 must be in the environment before grpc is imported, which `app` sees to.
+"""
+
+import errno
+import socket
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc_health.v1 import health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2
+from grpc_reflection.v1alpha._async import ReflectionServicer
+
+from laneway.v1 import admin_pb2, agent_pb2, session_pb2
+from lanewayd.errors import StartupError
+from lanewayd.rpc.admin import AdminHandlers
+from lanewayd.rpc.agent import AgentHandlers
+from lanewayd.rpc.health import HealthHandlers
+from lanewayd.rpc.limits import MAX_RECEIVE_BYTES, MAX_SEND_BYTES
+from lanewayd.rpc.methods import TenantResolver, service_handler
+from lanewayd.rpc.sessions import SessionHandlers
+
+MIN_PING_INTERVAL_MS = 9000
+"""Clients that ping at most this often are welcome; after more than two too early pings gRPC ends the connection."""
+
+_KEEPALIVE_TIME_MS = 30_000
+_PING_TIMEOUT_MS = 10_000
+_MAX_UNIX_PATH_BYTES = 107
+
+_AGENT: ServiceDescriptor = agent_pb2.DESCRIPTOR.services_by_name["AgentService"]
+_SESSION: ServiceDescriptor = session_pb2.DESCRIPTOR.services_by_name["SessionService"]
+_ADMIN: ServiceDescriptor = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
+_HEALTH_NAME = "grpc.health.v1.Health"
+
+SERVICE_NAMES = (_AGENT.full_name, _SESSION.full_name, _ADMIN.full_name)
+"""The services of the contract."""
+
+_REFLECTION_NAMES = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
+
+
+def server_options(*, min_ping_interval_ms: int = MIN_PING_INTERVAL_MS) -> list[tuple[str, int]]:
+    """The channel arguments of the server. Tests make the ping interval shorter."""
+    return [
+        # Else a second server shares the port silently.
+        ("grpc.so_reuseport", 0),
+        ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
+        ("grpc.max_send_message_length", MAX_SEND_BYTES),
+        # Pings on a quiet stream are no abuse. `min_recv_ping_interval_without_data_ms` would be ignored.
+        ("grpc.http2.min_ping_interval_without_data_ms", min_ping_interval_ms),
+        ("grpc.keepalive_permit_without_calls", 1),
+        # A peer that is frozen, or gone without a word, is dropped after 40 s.
+        ("grpc.keepalive_time_ms", _KEEPALIVE_TIME_MS),
+        ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_MS),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
+
+
+def build_server(
+    *,
+    agent: AgentHandlers,
+    sessions: SessionHandlers,
+    admin: AdminHandlers,
+    health: HealthHandlers,
+    tenant_of: TenantResolver,
+    options: Sequence[tuple[str, Any]] | None = None,
+) -> grpc.aio.Server:
+    """The server with all its services, without address. `health` must have been made with SERVICE_NAMES."""
+    server = grpc.aio.server(options=list(server_options() if options is None else options))
+    server.add_generic_rpc_handlers(
+        (
+            service_handler(_AGENT, agent, tenant_of),
+            service_handler(_SESSION, sessions, tenant_of),
+            service_handler(_ADMIN, admin, tenant_of),
+            *_reflection_handlers(),
+        )
+    )
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    return server
+
+
+def add_address(server: grpc.aio.Server, address: str) -> int:
+    """Listen on `host:port` (port 0 = any free one) or `unix:/path`; the port, 1 for a socket file.
+
+    Raises StartupError with advice when that is not possible. A socket file that nobody listens on is replaced.
+    """
+    if address.startswith("unix:"):
+        _check_socket_path(Path(address.removeprefix("unix:")))
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise StartupError(
+            f"Cannot listen on {address}: it is in use by another process, not an address of this machine, or not "
+            "permitted. Stop the other process, or choose another address with --listen or LANEWAY_LISTEN."
+        ) from error
+    if port == 0:
+        raise StartupError(f"Cannot listen on {address}. Write it as host:port or unix:/path.")
+    return port
+
+
+def _check_socket_path(path: Path) -> None:
+    """Refuse what gRPC would do silently: it takes the socket file away from the server that listens on it."""
+    if len(bytes(path)) > _MAX_UNIX_PATH_BYTES:
+        raise StartupError(f"The socket path {path} is longer than {_MAX_UNIX_PATH_BYTES} bytes; choose a shorter one.")
+    if not path.parent.is_dir():
+        raise StartupError(f"Cannot listen on unix:{path}: the folder {path.parent} does not exist; create it first.")
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise StartupError(f"Cannot listen on unix:{path}: there is a file of this name that is no socket.")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        # A listener with a full backlog answers EAGAIN: it lives too.
+        if probe.connect_ex(str(path)) in (0, errno.EAGAIN, errno.EINPROGRESS):
+            raise StartupError(
+                f"Cannot listen on unix:{path}: another server listens there. Stop it, or choose another address with "
+                "--listen or LANEWAY_LISTEN."
+            )
+
+
+def _reflection_handlers() -> list[grpc.GenericRpcHandler]:
+    """Reflection under its name v1alpha, which is all that grpcio-reflection offers, and under v1, which has the same
+    messages on the wire and which newer clients ask for first."""
+    servicer = ReflectionServicer([*SERVICE_NAMES, _HEALTH_NAME, *_REFLECTION_NAMES])
+    handler = grpc.stream_stream_rpc_method_handler(
+        servicer.ServerReflectionInfo,
+        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
+        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    return [grpc.method_handlers_generic_handler(name, {"ServerReflectionInfo": handler}) for name in _REFLECTION_NAMES]
