@@ -333,6 +333,9 @@ class Store(Protocol):
         """In request order."""
 
     async def session(self, tenant: str, session_key: str) -> Session | None: ...
+    async def session_key_of(self, tenant: str, session_id: str) -> str | None:
+        """The key that owns a session id."""
+
     async def sessions(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
         """Newest interaction first, then by key; only those after `before` in that order."""
 

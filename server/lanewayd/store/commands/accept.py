@@ -1,0 +1,192 @@
+"""Accepting a message (D-1): look up its key, find its session, store its run."""
+
+import json
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from lanewayd.errors import ErrorCode, FieldError, LanewayError
+from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
+from lanewayd.records import Disposition, Run, RunState
+from lanewayd.store.commands.event_log import add_events, run_head
+from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
+from lanewayd.store.run_rows import run_from_row, run_parameters, to_json
+from lanewayd.store.times import from_us, to_us
+from lanewayd.store.transaction import Transaction
+
+
+class _Owner(NamedTuple):
+    """A session as far as accepting needs it: the row of `select_session_owner`."""
+
+    session_key: str
+    session_id: str
+    agent_id: str
+
+
+def accept(transaction: Transaction, command: AcceptRun) -> Accepted:
+    """The stored answer of a known key, or a new run; see the command."""
+    if command.key:
+        duplicate = _answer_of(transaction, command, command.key)
+        if duplicate:
+            return duplicate
+    if not command.has_room:
+        raise LanewayError(ErrorCode.QUEUE_FULL, "the queue is full; repeat the call later", retry_after_s=1.0)
+    depth = _depth(transaction, command)
+    owner = _find_session(transaction, command.tenant, command.session)
+    target = owner or _Owner(command.session.session_key, command.session.new_session_id, command.session.agent_id)
+    _check_ancestors(transaction, command, target.session_key)
+    _put_session(transaction, command, target, is_new=owner is None)
+    run, events = _insert_run(transaction, command, target, depth)
+    answer = Accepted(
+        run_id=run.run_id,
+        accepted_at=run.accepted_at,
+        session_key=run.session_key,
+        session_id=run.session_id,
+        agent_id=run.request.agent_id,
+        disposition=run.disposition.value,
+        queue_position=run.queue_position,
+        duplicate=False,
+        run=run,
+        events=events,
+    )
+    if command.key:
+        _keep_answer(transaction, command, command.key, answer)
+    return answer
+
+
+def _answer_of(transaction: Transaction, command: AcceptRun, key: IdempotencyKey) -> Accepted | None:
+    """The answer the key stands for; None when it is new or has expired.
+
+    A hash of another version cannot be compared. It counts as the same request: a caller that repeats itself across an
+    upgrade must not start a second run.
+    """
+    row = transaction.one("select_key", (command.tenant, key.key))
+    if row is None or row["expires_at"] <= to_us(command.now):
+        return None
+    if row["hash_version"] == key.hash_version and row["request_hash"] != key.request_hash:
+        raise LanewayError(
+            ErrorCode.IDEMPOTENCY_KEY_REUSED, "this idempotency key was used for another request; use a new key"
+        )
+    answer: dict[str, Any] = json.loads(row["answer_json"])
+    answer["accepted_at"] = from_us(answer["accepted_at"])
+    return Accepted(**answer, duplicate=True, run=None)
+
+
+def _keep_answer(transaction: Transaction, command: AcceptRun, key: IdempotencyKey, answer: Accepted) -> None:
+    answer_json = to_json(
+        {
+            "run_id": answer.run_id,
+            "accepted_at": to_us(answer.accepted_at),
+            "session_key": answer.session_key,
+            "session_id": answer.session_id,
+            "agent_id": answer.agent_id,
+            "disposition": answer.disposition,
+            "queue_position": answer.queue_position,
+        }
+    )
+    expires_at = to_us(command.now + key.kept_for)
+    transaction.execute(
+        "put_key", (command.tenant, key.key, key.request_hash, key.hash_version, answer_json, expires_at)
+    )
+
+
+def _depth(transaction: Transaction, command: AcceptRun) -> int:
+    parent_run_id = command.request.parent_run_id
+    if not parent_run_id:
+        return 0
+    parent = transaction.one("select_parent", (parent_run_id, command.tenant))
+    if parent is None or parent["ended_at"] is not None:
+        raise LanewayError(
+            ErrorCode.RUN_NOT_FOUND,
+            f"the parent run {parent_run_id} is unknown or has ended",
+            metadata={"field": "parent_run_id", "run_id": parent_run_id},
+        )
+    depth = int(parent["depth"]) + 1
+    if depth > command.max_depth:
+        raise FieldError(
+            ErrorCode.FIELD_INVALID, "parent_run_id", f"runs may be nested {command.max_depth} deep at most"
+        )
+    return depth
+
+
+def _find_session(transaction: Transaction, tenant: str, selector: SessionSelector) -> _Owner | None:
+    """The session there is; None when the key has none yet and may have a new one."""
+    if selector.session_key:
+        row = transaction.one("select_session_owner", (tenant, selector.session_key))
+    else:
+        row = transaction.one("select_session_by_id", (selector.session_id, tenant))
+    owner = _Owner(*row) if row else None
+    if selector.session_id and (owner is None or owner.session_id != selector.session_id):
+        raise LanewayError(
+            ErrorCode.SESSION_NOT_FOUND,
+            f"session {selector.session_id} is unknown, or belongs to another session key",
+            metadata={"field": "session_id"},
+        )
+    if owner and selector.agent_id and owner.agent_id != selector.agent_id:
+        raise FieldError(ErrorCode.FIELD_INVALID, "agent_id", f"the session belongs to the agent {owner.agent_id}")
+    return owner
+
+
+def _check_ancestors(transaction: Transaction, command: AcceptRun, session_key: str) -> None:
+    """A child that waits for the session of an ancestor, which waits for the child, would never start."""
+    if not command.request.parent_run_id:
+        return
+    names = {"run_id": command.request.parent_run_id, "tenant": command.tenant}
+    for ancestor in transaction.all("select_ancestors", names):
+        if ancestor["session_key"] == session_key:
+            raise LanewayError(
+                ErrorCode.NESTED_IN_SESSION,
+                "a child run cannot use the session of a run it descends from; use another session",
+                metadata={"run_id": ancestor["run_id"]},
+            )
+
+
+def _put_session(transaction: Transaction, command: AcceptRun, target: _Owner, *, is_new: bool) -> None:
+    transaction.execute(
+        "insert_session" if is_new else "touch_session",
+        {
+            "tenant": command.tenant,
+            "session_key": target.session_key,
+            "session_id": target.session_id,
+            "agent_id": target.agent_id,
+            "label": command.session.label,
+            "now": to_us(command.now),
+        },
+    )
+
+
+def _insert_run(
+    transaction: Transaction, command: AcceptRun, target: _Owner, depth: int
+) -> tuple[Run, tuple[StoredEvent, ...]]:
+    states = [
+        row["state"] for row in transaction.all("select_unended_of_session", (command.tenant, target.session_key))
+    ]
+    run = Run(
+        run_id=command.run_id,
+        accepted_no=transaction.take_accepted_no(),
+        tenant=command.tenant,
+        session_key=target.session_key,
+        session_id=target.session_id,
+        request=replace(command.request, agent_id=target.agent_id, lane=_lane(command.request.lane, depth)),
+        state=RunState.QUEUED,
+        disposition=Disposition.QUEUED if states else Disposition.STARTED,
+        queue_position=states.count(RunState.QUEUED),
+        accepted_at=command.now,
+        depth=depth,
+    )
+    parameters = run_parameters(run)
+    transaction.execute("insert_run", parameters)
+    transaction.execute("insert_run_texts", parameters)
+    events = _say_queued(transaction, run) if states else ()
+    return run_from_row(transaction.one("select_run_by_no", (run.accepted_no,))), events
+
+
+def _lane(asked_for: str, depth: int) -> str:
+    """D-8: children have lanes of their own, so that parents cannot take the room their children need."""
+    return asked_for or (f"nested.{depth}" if depth else "main")
+
+
+def _say_queued(transaction: Transaction, run: Run) -> tuple[StoredEvent, ...]:
+    head = run_head(transaction, run.run_id)
+    assert head is not None, "inserted above"  # noqa: S101
+    payload = QueueChange(QueuePhase.QUEUED, position=run.queue_position)
+    return add_events(transaction, head, (NewEvent(run.accepted_at, payload),))

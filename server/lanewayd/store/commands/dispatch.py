@@ -1,0 +1,37 @@
+"""Which function carries out which command."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lanewayd.store.commands.abort import request_abort
+from lanewayd.store.commands.accept import accept
+from lanewayd.store.commands.retention import prune
+from lanewayd.store.commands.run_log import append, settle, start
+from lanewayd.store.commands.sessions import delete_session, reset_session
+from lanewayd.store.interface import (
+    AcceptRun,
+    AppendToRun,
+    DeleteSession,
+    Prune,
+    RequestAbort,
+    ResetSession,
+    SettleRun,
+    StartRun,
+)
+from lanewayd.store.transaction import Transaction
+
+_COMMANDS: Mapping[type, Callable[[Transaction, Any], object]] = {
+    AcceptRun: accept,
+    StartRun: start,
+    AppendToRun: append,
+    SettleRun: settle,
+    RequestAbort: request_abort,
+    ResetSession: reset_session,
+    DeleteSession: delete_session,
+    Prune: prune,
+}
+
+
+def apply(transaction: Transaction, command: object) -> object:
+    """Carry out `command` in the open savepoint; its result. What it raises undoes it."""
+    return _COMMANDS[type(command)](transaction, command)

@@ -1,0 +1,189 @@
+"""What a run does: it starts, appends to its log, and ends. A state change and its event are one savepoint."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from lanewayd.errors import ClaimLost, RunNotStartable
+from lanewayd.events import Lifecycle, NewEvent, is_terminal
+from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState
+from lanewayd.store.commands.event_log import RunHead, add_events, run_head
+from lanewayd.store.interface import Appended, AppendToRun, RunChange, RunEnd, SettleRun, Started, StartRun
+from lanewayd.store.run_rows import error_json, payloads_json, run_from_row, usage_json
+from lanewayd.store.session_rows import tool_call_parameters
+from lanewayd.store.times import to_us
+from lanewayd.store.transaction import Transaction
+
+
+def start(transaction: Transaction, command: StartRun) -> Started:
+    """Give the run a new claim and attempt; see the command."""
+    head = run_head(transaction, command.run_id)
+    wanted = RunState.RUNNING if command.recovered else RunState.QUEUED
+    if head is None or head.state != wanted:
+        raise RunNotStartable(f"{command.run_id} is not {wanted.value}")
+    if head.abort_requested_at is not None:
+        raise RunNotStartable(f"{command.run_id} is to be aborted")
+    transaction.execute(
+        "update_run_started",
+        {"now": to_us(command.now), "recovered": command.recovered, "accepted_no": head.accepted_no},
+    )
+    add_entries(transaction, head, command.entries)
+    events = add_events(transaction, head, (_with_attempt(event, head.attempt + 1) for event in command.events))
+    return Started(run_from_row(transaction.one("select_run_by_no", (head.accepted_no,))), events)
+
+
+def append(transaction: Transaction, command: AppendToRun) -> Appended:
+    """Append in order, for the holder of the claim only."""
+    head = run_head(transaction, command.run_id)
+    if head is None:
+        raise ClaimLost(f"{command.run_id} does not exist")
+    if head.state != RunState.RUNNING or head.claim != command.claim:
+        raise ClaimLost(f"{command.run_id} is {head.state} with claim {head.claim}, not running with {command.claim}")
+    if head.last_seq + 1 != command.first_seq:
+        raise ClaimLost(f"{command.run_id} has {head.last_seq} events, so {command.first_seq} cannot be the next")
+    return write_changes(transaction, head, command.changes)
+
+
+def settle(transaction: Transaction, command: SettleRun) -> Appended:
+    """End a run that nobody executes, and shut out who might still believe to."""
+    if command.change.end is None:
+        raise ValueError("settling a run ends it")
+    head = run_head(transaction, command.run_id)
+    if head is None or RunState(head.state).is_ended:
+        raise RunNotStartable(f"{command.run_id} has ended or does not exist")
+    transaction.execute("raise_claim", (head.accepted_no,))
+    return write_changes(transaction, head, (command.change,))
+
+
+def write_changes(transaction: Transaction, head: RunHead, changes: Sequence[RunChange]) -> Appended:
+    """Store `changes`, whose rights have been checked. Raises ValueError unless a run ends with its terminal event."""
+    end = changes[-1].end if changes else None
+    events = [event for change in changes for event in change.events]
+    _check_end(events, changes, end)
+    for change in changes:
+        if change.entries:
+            add_entries(transaction, head, change.entries)
+        if change.tool_calls:
+            _put_tool_calls(transaction, change.tool_calls)
+        if _makes_progress(change):
+            transaction.execute(
+                "update_run_progress",
+                {
+                    "used_s": change.used_s,
+                    "open_message_id": change.open_message_id,
+                    "got_on": change.got_on,
+                    "handed_over": change.handed_over,
+                    "accepted_no": head.accepted_no,
+                },
+            )
+    stored = add_events(transaction, head, events)
+    if end is None:
+        return Appended(stored, None)
+    _write_end(transaction, head, end)
+    return Appended(stored, run_from_row(transaction.one("select_run_by_no", (head.accepted_no,))))
+
+
+def add_entries(transaction: Transaction, head: RunHead, entries: Iterable[NewEntry]) -> None:
+    """Append to the transcript of the run's session."""
+    append_entries(transaction, (head.tenant, head.session_key, head.session_id), head.run_id, entries)
+
+
+def append_entries(
+    transaction: Transaction, session: tuple[str, str, str], run_id: str, entries: Iterable[NewEntry]
+) -> None:
+    """Chain `entries` to the leaf of the session (tenant, key, id) and make the last of them the leaf.
+
+    Raises ValueError when the key does not have this session any more.
+    """
+    entries = list(entries)
+    if not entries:
+        return
+    tenant, session_key, session_id = session
+    leaf = transaction.one("select_leaf", session)
+    if leaf is None:
+        raise ValueError(f"session {session_id} does not exist")
+    parent_entry_id = leaf["leaf_entry_id"]
+    rows = []
+    for entry in entries:
+        rows.append(
+            (
+                entry.entry_id,
+                parent_entry_id,
+                session_id,
+                run_id,
+                to_us(entry.time),
+                entry.kind.value,
+                entry.body_json,
+            )
+        )
+        parent_entry_id = entry.entry_id
+    transaction.execute_many("insert_entry", rows)
+    transaction.execute("update_leaf", (parent_entry_id, tenant, session_key))
+
+
+def _with_attempt(event: NewEvent, attempt: int) -> NewEvent:
+    """A starter does not know the number of the attempt: it is given here."""
+    payload = event.payload
+    if isinstance(payload, Lifecycle) and payload.attempt == 0:
+        return replace(event, payload=replace(payload, attempt=attempt))
+    return event
+
+
+def _check_end(events: Sequence[NewEvent], changes: Sequence[RunChange], end: RunEnd | None) -> None:
+    terminals = [is_terminal(event.payload) for event in events]
+    if any(change.end for change in changes[:-1]) or any(terminals[:-1]):
+        raise ValueError("nothing follows the end of a run")
+    if (end is not None) != bool(terminals and terminals[-1]):
+        raise ValueError("a run ends together with its terminal event")
+    if end is not None and not end.state.is_ended:
+        raise ValueError(f"{end.state.value} is no end")
+
+
+def _makes_progress(change: RunChange) -> bool:
+    return change.used_s is not None or change.open_message_id is not None or change.got_on or change.handed_over
+
+
+def _put_tool_calls(transaction: Transaction, calls: Sequence[ToolCallRow]) -> None:
+    for call in calls:
+        query = "insert_tool_call" if call.state is ToolCallState.REQUESTED else "update_tool_call"
+        if transaction.execute(query, tool_call_parameters(call)) != 1:
+            raise ValueError(f"{call.run_id} has no call {call.call_id} in {call.entry_id}")
+
+
+def _write_end(transaction: Transaction, head: RunHead, end: RunEnd) -> None:
+    transaction.execute(
+        "update_run_ended",
+        {
+            "state": end.state.value,
+            "ended_at": to_us(end.ended_at),
+            "stop_reason": end.stop_reason,
+            "truncated": end.truncated,
+            "accepted_no": head.accepted_no,
+        },
+    )
+    transaction.execute(
+        "update_run_result",
+        {
+            "error_json": error_json(end.error),
+            "payloads_json": payloads_json(end.payloads),
+            "usage_json": usage_json(end.usage),
+            "accepted_no": head.accepted_no,
+        },
+    )
+    if end.usage is None and end.context_tokens is None:
+        return
+    usage = end.usage
+    transaction.execute(
+        "add_usage",
+        {
+            "input_tokens": usage.input_tokens if usage else 0,
+            "output_tokens": usage.output_tokens if usage else 0,
+            "cache_read_tokens": usage.cache_read_tokens if usage else 0,
+            "cache_write_tokens": usage.cache_write_tokens if usage else 0,
+            "reasoning_tokens": usage.reasoning_tokens if usage else 0,
+            "unavailable": usage.unavailable if usage else False,
+            "context_tokens": end.context_tokens,
+            "tenant": head.tenant,
+            "session_key": head.session_key,
+            "session_id": head.session_id,
+        },
+    )

@@ -1,0 +1,89 @@
+"""Resetting and deleting sessions (D-21)."""
+
+from dataclasses import replace
+
+from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.events import Lifecycle, LifecyclePhase
+from lanewayd.records import Run, RunState, Session
+from lanewayd.store.commands.event_log import cut_events
+from lanewayd.store.commands.run_log import append_entries
+from lanewayd.store.interface import DeleteSession, ResetSession
+from lanewayd.store.run_rows import error_json, run_from_row
+from lanewayd.store.session_rows import session_from_row
+from lanewayd.store.transaction import Transaction
+
+
+def reset_session(transaction: Transaction, command: ResetSession) -> Session:
+    """The session with the reset entry as its leaf and an empty context."""
+    session_id = _idle_session_id(transaction, command.tenant, command.session_key)
+    append_entries(transaction, (command.tenant, command.session_key, session_id), "", (command.entry,))
+    transaction.execute("clear_context_tokens", (command.tenant, command.session_key))
+    return session_from_row(transaction.one("select_session", (command.tenant, command.session_key)))
+
+
+def delete_session(transaction: Transaction, command: DeleteSession) -> None:
+    """Remove everything that was said in the session. Its keys keep answering."""
+    session_id = _idle_session_id(transaction, command.tenant, command.session_key)
+    names = (command.tenant, command.session_key, session_id)
+    for row in transaction.all("select_ended_of_session", names):
+        if row["first_seq"] < row["last_seq"]:
+            cut_events(transaction, row, row["last_seq"] - 1)
+        transaction.execute("delete_tool_calls", (row["run_id"],))
+        if row["error_json"]:
+            _silence_error(transaction, run_from_row(transaction.one("select_run_by_no", (row["accepted_no"],))))
+        else:
+            transaction.execute("blank_run_texts", {"error_json": "", "accepted_no": row["accepted_no"]})
+    transaction.execute("delete_entries", (session_id,))
+    transaction.execute("delete_session", (command.tenant, command.session_key))
+
+
+def _idle_session_id(transaction: Transaction, tenant: str, session_key: str) -> str:
+    owner = transaction.one("select_session_owner", (tenant, session_key))
+    if owner is None:
+        raise LanewayError(ErrorCode.SESSION_NOT_FOUND, f"session {session_key} is unknown")
+    unended = transaction.all("select_unended_of_session", (tenant, session_key))
+    if unended:
+        # The one that runs, else the one that waits longest.
+        busy = next((row for row in unended if row["state"] == RunState.RUNNING), unended[0])
+        raise LanewayError(
+            ErrorCode.SESSION_ACTIVE,
+            "the session has a run that has not ended; abort it first",
+            metadata={"run_id": busy["run_id"]},
+        )
+    return str(owner["session_id"])
+
+
+def _silence_error(transaction: Transaction, run: Run) -> None:
+    """The reason stays, its text goes: from the row, and from the terminal event, the only one that is left."""
+    if run.error is None or run.ended_at is None:
+        raise ValueError(f"{run.run_id} has not failed")
+    silent = replace(run.error, message="")
+    transaction.execute("blank_run_texts", {"error_json": error_json(silent), "accepted_no": run.accepted_no})
+    terminal = transaction.one("select_terminal_event", (run.run_id, run.last_seq))
+    if terminal is None:
+        return
+    phase = LifecyclePhase.END if run.state in (RunState.SUCCEEDED, RunState.CANCELLED) else LifecyclePhase.ERROR
+    payload = Lifecycle(
+        phase,
+        run.state.value,
+        cancelled=run.state is RunState.CANCELLED,
+        stop_reason=run.stop_reason,
+        error=silent,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        usage=run.usage,
+    )
+    codec = transaction.codec
+    encoded = codec.encode(
+        payload,
+        run_id=run.run_id,
+        seq=run.last_seq,
+        time=run.ended_at,
+        session_key=run.session_key,
+        agent_id=run.request.agent_id,
+    )
+    encoded = codec.with_cursor(encoded, store_id=transaction.store_id, position=terminal["position"])
+    transaction.execute("replace_encoded", (encoded, terminal["position"]))
+    change_bytes = len(encoded) - terminal["size_bytes"]
+    transaction.execute("resize_run_events", (change_bytes, run.accepted_no))
+    transaction.event_bytes += change_bytes

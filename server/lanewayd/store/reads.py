@@ -1,0 +1,126 @@
+"""What is asked of the database, each within one snapshot."""
+
+from datetime import datetime
+
+from lanewayd.records import Entry, Run, RunState, Session, ToolCallRow
+from lanewayd.store.event_rows import event_from_row
+from lanewayd.store.interface import EventPage, RunFilter
+from lanewayd.store.reader import Snapshot
+from lanewayd.store.run_rows import run_from_row, to_json
+from lanewayd.store.session_rows import entry_from_row, session_from_row, tool_call_from_row
+from lanewayd.store.times import to_us
+
+_ABOVE_ALL = 2**63 - 1
+
+
+def run(snapshot: Snapshot, tenant: str, run_id: str) -> Run | None:
+    """One run of the tenant."""
+    row = snapshot.one("select_run_of_tenant", (run_id, tenant))
+    return run_from_row(row) if row else None
+
+
+def runs(snapshot: Snapshot, tenant: str, which: RunFilter, before_no: int | None, limit: int) -> list[Run]:
+    """Newest first."""
+    rows = snapshot.all(
+        "select_runs_of_session" if which.session_key else "select_runs",
+        {
+            "tenant": tenant,
+            "session_key": which.session_key,
+            "before_no": _ABOVE_ALL if before_no is None else before_no,
+            "agent_id": which.agent_id,
+            "label": which.label,
+            "states": to_json([state.value for state in which.states]),
+            "limit": limit,
+        },
+    )
+    return [run_from_row(row) for row in rows]
+
+
+def unended_runs(snapshot: Snapshot) -> list[Run]:
+    """Oldest first, of all tenants."""
+    return [run_from_row(row) for row in snapshot.all("select_unended")]
+
+
+def tool_calls(snapshot: Snapshot, run_id: str) -> list[ToolCallRow]:
+    """In request order."""
+    return [tool_call_from_row(row) for row in snapshot.all("select_tool_calls", (run_id,))]
+
+
+def session(snapshot: Snapshot, tenant: str, session_key: str) -> Session | None:
+    """One session of the tenant."""
+    row = snapshot.one("select_session", (tenant, session_key))
+    return session_from_row(row) if row else None
+
+
+def sessions(snapshot: Snapshot, tenant: str, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
+    """Newest interaction first, then by key."""
+    before_at, before_key = (to_us(before[0]), before[1]) if before else (_ABOVE_ALL, "")
+    names = {"tenant": tenant, "before_at": before_at, "before_key": before_key, "limit": limit}
+    return [session_from_row(row) for row in snapshot.all("select_sessions", names)]
+
+
+def context(snapshot: Snapshot, session_id: str) -> list[Entry]:
+    """From the last reset or the root to the leaf."""
+    return [entry_from_row(row) for row in snapshot.all("select_context", (session_id,))]
+
+
+def entries(snapshot: Snapshot, tenant: str, session_key: str, after_no: int, limit: int) -> list[tuple[int, Entry]]:
+    """Oldest first, with their numbers."""
+    rows = snapshot.all("select_entries", (tenant, session_key, after_no, limit))
+    return [(row["entry_no"], entry_from_row(row)) for row in rows]
+
+
+def entry(snapshot: Snapshot, tenant: str, session_key: str, entry_id: str) -> Entry | None:
+    """An entry of this session."""
+    row = snapshot.one("select_entry", (tenant, session_key, entry_id))
+    return entry_from_row(row) if row else None
+
+
+def run_events(snapshot: Snapshot, tenant: str, run_id: str, after_seq: int, limit: int) -> EventPage | None:
+    """The run's log above `after_seq`."""
+    log = snapshot.one("select_run_log", (run_id, tenant))
+    if log is None:
+        return None
+    rows = snapshot.all("select_run_events", (run_id, after_seq, limit))
+    return EventPage(tuple(map(event_from_row, rows)), log["first_seq"], log["last_seq"])
+
+
+def session_events(snapshot: Snapshot, tenant: str, session_key: str, after: int, limit: int) -> EventPage:
+    """The session's events above a position."""
+    pruned = snapshot.one("select_session_pruned", {"tenant": tenant, "session_key": session_key})[0]
+    rows = snapshot.all("select_session_events", (tenant, session_key, after, limit))
+    return EventPage(tuple(map(event_from_row, rows)), pruned + 1, last_position(snapshot))
+
+
+def all_events(snapshot: Snapshot, tenant: str, after: int, limit: int) -> EventPage:
+    """The tenant's events above a position."""
+    pruned = snapshot.one("select_tenant_pruned", (tenant,))[0]
+    rows = snapshot.all("select_tenant_events", (tenant, after, limit))
+    return EventPage(tuple(map(event_from_row, rows)), pruned + 1, last_position(snapshot))
+
+
+def session_start_position(snapshot: Snapshot, tenant: str, session_key: str) -> int:
+    """The position before the first event a new reader of the session is to see."""
+    run_to_follow = snapshot.one("select_first_run_to_follow", {"tenant": tenant, "session_key": session_key})
+    if run_to_follow is None:
+        return 0
+    if run_to_follow["first_seq"] > run_to_follow["last_seq"]:
+        # Nothing of it is stored: all is gone, or all is still to come.
+        return run_to_follow["pruned_position"] or last_position(snapshot)
+    row = snapshot.one("select_event_position", (run_to_follow["run_id"], run_to_follow["first_seq"]))
+    return int(row["position"]) - 1
+
+
+def last_position(snapshot: Snapshot) -> int:
+    """The highest position that was given."""
+    return int(snapshot.one("select_last_position")[0])
+
+
+def count_sessions(snapshot: Snapshot) -> int:
+    """Of all tenants."""
+    return int(snapshot.one("count_sessions")[0])
+
+
+def count_runs_by_state(snapshot: Snapshot) -> dict[RunState, int]:
+    """Of all tenants; states without runs are left out."""
+    return {RunState(row["state"]): row["runs"] for row in snapshot.all("count_runs_by_state")}

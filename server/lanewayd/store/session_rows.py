@@ -1,0 +1,78 @@
+"""Sessions, transcript entries and tool calls from and to their rows. Pure."""
+
+from lanewayd.messages import ToolOutcome, Usage
+from lanewayd.records import Entry, EntryKind, RunState, Session, ToolCallRow, ToolCallState
+from lanewayd.store.times import from_us
+from lanewayd.store.transaction import Row
+
+
+def session_from_row(row: Row) -> Session:
+    """A row of the session queries, which add the figures of the session's runs."""
+    return Session(
+        tenant=row["tenant"],
+        session_key=row["session_key"],
+        session_id=row["session_id"],
+        agent_id=row["agent_id"],
+        created_at=from_us(row["created_at"]),
+        last_interaction_at=from_us(row["last_interaction_at"]),
+        label=row["label"],
+        leaf_entry_id=row["leaf_entry_id"],
+        active_run_id=row["active_run_id"],
+        queued_runs=row["queued_runs"],
+        last_run_id=row["last_run_id"],
+        last_state=RunState(row["last_state"]) if row["last_state"] else None,
+        usage=Usage(
+            row["input_tokens"],
+            row["output_tokens"],
+            row["cache_read_tokens"],
+            row["cache_write_tokens"],
+            row["reasoning_tokens"],
+            bool(row["usage_unavailable"]),
+        ),
+        context_tokens=row["context_tokens"],
+    )
+
+
+def entry_from_row(row: Row) -> Entry:
+    """A row of the table `entries`."""
+    return Entry(
+        entry_id=row["entry_id"],
+        parent_entry_id=row["parent_entry_id"],
+        session_id=row["session_id"],
+        run_id=row["run_id"],
+        time=from_us(row["written_at"]),
+        kind=EntryKind(row["kind"]),
+        body_json=row["body_json"],
+    )
+
+
+def tool_call_from_row(row: Row) -> ToolCallRow:
+    """A row of the table `tool_calls`."""
+    return ToolCallRow(
+        run_id=row["run_id"],
+        call_id=row["call_id"],
+        entry_id=row["entry_id"],
+        call_index=row["call_index"],
+        name=row["name"],
+        arguments_json=row["arguments_json"],
+        state=ToolCallState(row["state"]),
+        result_text=row["result_text"],
+        is_error=bool(row["is_error"]),
+        outcome=ToolOutcome(row["outcome"]) if row["outcome"] else None,
+    )
+
+
+def tool_call_parameters(call: ToolCallRow) -> dict[str, object]:
+    """The columns of a tool call."""
+    return {
+        "run_id": call.run_id,
+        "call_id": call.call_id,
+        "entry_id": call.entry_id,
+        "call_index": call.call_index,
+        "name": call.name,
+        "arguments_json": call.arguments_json,
+        "state": call.state.value,
+        "result_text": call.result_text,
+        "is_error": call.is_error,
+        "outcome": call.outcome.value if call.outcome else "",
+    }

@@ -1,0 +1,142 @@
+-- Sessions and their transcripts.
+
+-- name: select_session
+-- A session with the figures of its runs. Runs of an earlier session of the same key do not count.
+SELECT
+    s.*,
+    coalesce((
+        SELECT r.run_id FROM runs AS r
+        WHERE r.tenant = s.tenant AND r.session_key = s.session_key AND r.ended_at IS NULL AND r.state = 'running'
+    ), '') AS active_run_id,
+    (
+        SELECT count(*) FROM runs AS r
+        WHERE r.tenant = s.tenant AND r.session_key = s.session_key AND r.ended_at IS NULL AND r.state = 'queued'
+    ) AS queued_runs,
+    coalesce(last_run.run_id, '') AS last_run_id,
+    coalesce(last_run.state, '') AS last_state
+FROM sessions AS s
+LEFT JOIN runs AS last_run ON last_run.accepted_no = (
+    SELECT max(r.accepted_no) FROM runs AS r WHERE r.tenant = s.tenant AND r.session_key = s.session_key
+) AND last_run.session_id = s.session_id
+WHERE s.tenant = ? AND s.session_key = ?;
+
+-- name: select_sessions
+-- Newest interaction first, then by key, from behind the given place in that order; rows as select_session.
+SELECT
+    s.*,
+    coalesce((
+        SELECT r.run_id FROM runs AS r
+        WHERE r.tenant = s.tenant AND r.session_key = s.session_key AND r.ended_at IS NULL AND r.state = 'running'
+    ), '') AS active_run_id,
+    (
+        SELECT count(*) FROM runs AS r
+        WHERE r.tenant = s.tenant AND r.session_key = s.session_key AND r.ended_at IS NULL AND r.state = 'queued'
+    ) AS queued_runs,
+    coalesce(last_run.run_id, '') AS last_run_id,
+    coalesce(last_run.state, '') AS last_state
+FROM sessions AS s
+LEFT JOIN runs AS last_run ON last_run.accepted_no = (
+    SELECT max(r.accepted_no) FROM runs AS r WHERE r.tenant = s.tenant AND r.session_key = s.session_key
+) AND last_run.session_id = s.session_id
+WHERE
+    s.tenant = :tenant
+    AND s.last_interaction_at <= :before_at
+    AND (s.last_interaction_at < :before_at OR s.session_key > :before_key)
+ORDER BY s.last_interaction_at DESC, s.session_key
+LIMIT :limit;
+
+-- name: select_session_owner
+-- Which session a key stands for.
+SELECT session_key, session_id, agent_id FROM sessions WHERE tenant = ? AND session_key = ?;
+
+-- name: select_session_by_id
+-- Which key owns a session id; another tenant's session does not exist.
+SELECT session_key, session_id, agent_id FROM sessions WHERE session_id = ? AND tenant = ?;
+
+-- name: insert_session
+-- Takes over what readers of an earlier session of this key may have missed.
+INSERT INTO sessions (
+    tenant, session_key, session_id, agent_id, label, created_at, last_interaction_at, pruned_position
+) VALUES (
+    :tenant, :session_key, :session_id, :agent_id, :label, :now, :now,
+    coalesce(
+        (SELECT max(r.pruned_position) FROM runs AS r WHERE r.tenant = :tenant AND r.session_key = :session_key), 0
+    )
+);
+
+-- name: touch_session
+-- The last interaction never goes back; an empty label leaves the one there is.
+UPDATE sessions
+SET
+    last_interaction_at = max(last_interaction_at, :now),
+    label = CASE WHEN :label = '' THEN label ELSE :label END
+WHERE tenant = :tenant AND session_key = :session_key;
+
+-- name: select_leaf
+-- Where a session's transcript goes on.
+SELECT leaf_entry_id FROM sessions WHERE tenant = ? AND session_key = ? AND session_id = ?;
+
+-- name: update_leaf
+-- Stored with the entries it points at.
+UPDATE sessions SET leaf_entry_id = ? WHERE tenant = ? AND session_key = ?;
+
+-- name: add_usage
+-- Sums over all runs of the session that have ended; NULL leaves the context size.
+UPDATE sessions
+SET
+    input_tokens = input_tokens + :input_tokens,
+    output_tokens = output_tokens + :output_tokens,
+    cache_read_tokens = cache_read_tokens + :cache_read_tokens,
+    cache_write_tokens = cache_write_tokens + :cache_write_tokens,
+    reasoning_tokens = reasoning_tokens + :reasoning_tokens,
+    usage_unavailable = max(usage_unavailable, :unavailable),
+    context_tokens = coalesce(:context_tokens, context_tokens)
+WHERE tenant = :tenant AND session_key = :session_key AND session_id = :session_id;
+
+-- name: clear_context_tokens
+-- After a reset the context is empty.
+UPDATE sessions SET context_tokens = 0 WHERE tenant = ? AND session_key = ?;
+
+-- name: delete_session
+-- The key is free again.
+DELETE FROM sessions WHERE tenant = ? AND session_key = ?;
+
+-- name: insert_entry
+-- One entry; its number gives the order of writing.
+INSERT INTO entries (entry_id, parent_entry_id, session_id, run_id, written_at, kind, body_json)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: delete_entries
+-- A transcript goes with its session.
+DELETE FROM entries WHERE session_id = ?;
+
+-- name: select_context
+-- From the leaf to the last reset or the root, read in the tree's order: oldest first.
+WITH RECURSIVE path (entry_no, parent_entry_id, kind, depth) AS (
+    SELECT e.entry_no, e.parent_entry_id, e.kind, 0
+    FROM sessions AS s INNER JOIN entries AS e ON e.entry_id = s.leaf_entry_id
+    WHERE s.session_id = ?
+    UNION ALL
+    SELECT e.entry_no, e.parent_entry_id, e.kind, path.depth + 1
+    FROM path INNER JOIN entries AS e ON e.entry_id = path.parent_entry_id
+    WHERE path.kind <> 'reset'
+)
+SELECT e.* FROM path INNER JOIN entries AS e ON e.entry_no = path.entry_no ORDER BY path.depth DESC;
+
+-- name: select_entries
+-- All entries of a session from behind a number, oldest first.
+SELECT e.*
+FROM sessions AS s INNER JOIN entries AS e ON e.session_id = s.session_id
+WHERE s.tenant = ? AND s.session_key = ? AND e.entry_no > ?
+ORDER BY e.entry_no
+LIMIT ?;
+
+-- name: select_entry
+-- An entry of this session only.
+SELECT e.*
+FROM sessions AS s INNER JOIN entries AS e ON e.session_id = s.session_id
+WHERE s.tenant = ? AND s.session_key = ? AND e.entry_id = ?;
+
+-- name: count_sessions
+-- For the figures of the service.
+SELECT count(*) FROM sessions;

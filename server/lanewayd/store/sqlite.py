@@ -1,0 +1,190 @@
+"""The store on SQLite: one thread writes and checkpoints, another one reads."""
+
+import asyncio
+import sqlite3
+from datetime import datetime
+from pathlib import Path
+
+from lanewayd.clock import Clock, SystemClock
+from lanewayd.errors import StoreUnavailable
+from lanewayd.records import Entry, Run, Session, ToolCallRow
+from lanewayd.store import reads
+from lanewayd.store.commands.dispatch import apply
+from lanewayd.store.interface import (
+    AbortRequested,
+    Accepted,
+    AcceptRun,
+    Appended,
+    AppendToRun,
+    CommitGate,
+    CommitListener,
+    DeleteSession,
+    EventCodec,
+    EventPage,
+    Prune,
+    Pruned,
+    RequestAbort,
+    ResetSession,
+    RunFilter,
+    SettleRun,
+    Started,
+    StartRun,
+    StoreFigures,
+)
+from lanewayd.store.opening import Opened, OpenOptions, backup_database, open_database, size_on_disk
+from lanewayd.store.reader import Reader
+from lanewayd.store.transaction import Transaction
+from lanewayd.store.writer import Writer, WriterLimits
+
+
+class SqliteStore:
+    """Implements `Store`. Use it on the event loop it was opened on, and close it there."""
+
+    def __init__(self, opened: Opened, writer: Writer) -> None:
+        """For `open` only."""
+        self._path = opened.path
+        self._store_id = opened.store_id
+        self._writer = writer
+        self._reader = Reader(opened.reading, opened.sql)
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        codec: EventCodec,
+        clock: Clock | None = None,
+        gate: CommitGate | None = None,
+        limits: WriterLimits | None = None,
+        options: OpenOptions | None = None,
+    ) -> "SqliteStore":
+        """Open or create the database at `path`, whose folder exists.
+
+        Raises StartupError: written by a newer version, damaged, not Laneway's, not writable.
+        """
+        clock = clock or SystemClock()
+        opened = await asyncio.to_thread(open_database, path, options or OpenOptions(), clock.now())
+        transaction = Transaction(opened.writing, opened.sql, codec=codec, store_id=opened.store_id)
+        writer = Writer(transaction, apply, clock=clock, gate=gate, limits=limits or WriterLimits())
+        return cls(opened, writer)
+
+    @property
+    def store_id(self) -> str:
+        return self._store_id
+
+    @property
+    def listener(self) -> CommitListener | None:
+        """Who hears of commits; may be set at any time."""
+        return self._writer.listener
+
+    @listener.setter
+    def listener(self, listener: CommitListener | None) -> None:
+        self._writer.listener = listener
+
+    @property
+    def failing_since(self) -> float | None:
+        """Since when (monotonic) no group could be committed; None while the store works."""
+        return self._writer.failing_since
+
+    # --- writes ---
+
+    async def accept(self, command: AcceptRun) -> Accepted:
+        result: Accepted = await self._writer.write(command)
+        return result
+
+    async def start(self, command: StartRun) -> Started:
+        result: Started = await self._writer.write(command)
+        return result
+
+    async def append(self, command: AppendToRun) -> Appended:
+        result: Appended = await self._writer.write(command)
+        return result
+
+    async def settle(self, command: SettleRun) -> Appended:
+        result: Appended = await self._writer.write(command)
+        return result
+
+    async def request_abort(self, command: RequestAbort) -> AbortRequested:
+        result: AbortRequested = await self._writer.write(command)
+        return result
+
+    async def reset_session(self, command: ResetSession) -> Session:
+        result: Session = await self._writer.write(command)
+        return result
+
+    async def prune(self, command: Prune) -> Pruned:
+        result: Pruned = await self._writer.write(command)
+        return result
+
+    async def delete_session(self, command: DeleteSession) -> None:
+        await self._writer.write(command)
+
+    # --- reads ---
+
+    async def run(self, tenant: str, run_id: str) -> Run | None:
+        return await self._reader.read(lambda snapshot: reads.run(snapshot, tenant, run_id))
+
+    async def runs(self, tenant: str, which: RunFilter, *, before_no: int | None, limit: int) -> list[Run]:
+        return await self._reader.read(lambda snapshot: reads.runs(snapshot, tenant, which, before_no, limit))
+
+    async def unended_runs(self) -> list[Run]:
+        return await self._reader.read(reads.unended_runs)
+
+    async def tool_calls(self, run_id: str) -> list[ToolCallRow]:
+        return await self._reader.read(lambda snapshot: reads.tool_calls(snapshot, run_id))
+
+    async def session(self, tenant: str, session_key: str) -> Session | None:
+        return await self._reader.read(lambda snapshot: reads.session(snapshot, tenant, session_key))
+
+    async def sessions(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
+        return await self._reader.read(lambda snapshot: reads.sessions(snapshot, tenant, before, limit))
+
+    async def context(self, session_id: str) -> list[Entry]:
+        return await self._reader.read(lambda snapshot: reads.context(snapshot, session_id))
+
+    async def entries(self, tenant: str, session_key: str, *, after_no: int, limit: int) -> list[tuple[int, Entry]]:
+        return await self._reader.read(lambda snapshot: reads.entries(snapshot, tenant, session_key, after_no, limit))
+
+    async def entry(self, tenant: str, session_key: str, entry_id: str) -> Entry | None:
+        return await self._reader.read(lambda snapshot: reads.entry(snapshot, tenant, session_key, entry_id))
+
+    async def run_events(self, tenant: str, run_id: str, *, after_seq: int, limit: int) -> EventPage | None:
+        return await self._reader.read(lambda snapshot: reads.run_events(snapshot, tenant, run_id, after_seq, limit))
+
+    async def session_events(self, tenant: str, session_key: str, *, after: int, limit: int) -> EventPage:
+        return await self._reader.read(
+            lambda snapshot: reads.session_events(snapshot, tenant, session_key, after, limit)
+        )
+
+    async def all_events(self, tenant: str, *, after: int, limit: int) -> EventPage:
+        return await self._reader.read(lambda snapshot: reads.all_events(snapshot, tenant, after, limit))
+
+    async def session_start_position(self, tenant: str, session_key: str) -> int:
+        return await self._reader.read(lambda snapshot: reads.session_start_position(snapshot, tenant, session_key))
+
+    async def last_position(self) -> int:
+        return await self._reader.read(reads.last_position)
+
+    async def figures(self) -> StoreFigures:
+        sessions, runs_by_state = await self._reader.read(
+            lambda snapshot: (reads.count_sessions(snapshot), reads.count_runs_by_state(snapshot))
+        )
+        return StoreFigures(
+            path=str(self._path),
+            size_bytes=size_on_disk(self._path),
+            commit_ms=self._writer.commit_ms,
+            sessions=sessions,
+            runs_by_state=runs_by_state,
+        )
+
+    async def backup(self, target: Path) -> None:
+        """Copy the database to the new file `target`, while it is in use. Raises FileExistsError, StoreUnavailable."""
+        try:
+            await asyncio.to_thread(backup_database, self._path, target)
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"the backup to {target} failed: {error}") from error
+
+    async def close(self) -> None:
+        # The reader first: the writer's last checkpoint wants the log for itself.
+        await self._reader.close()
+        await self._writer.close()
