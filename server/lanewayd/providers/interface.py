@@ -3,7 +3,7 @@
 The loop never sees a provider's words, an HTTP library or an exception: a failure is the last event.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,7 +74,7 @@ class Provider(Protocol):
     def name(self) -> str:
         """The name in the settings, as in `provider/model`."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Events of one call, exactly one terminal, last. Raises nothing but CancelledError.
 
         Closing the iterator (`aclose`) or cancelling the task ends the request at once and gives its connection back.
@@ -103,6 +103,10 @@ class Decoder(Protocol):
     @property
     def is_finished(self) -> bool:
         """A terminal event was returned; the rest of the response does not matter."""
+
+    @property
+    def is_complete(self) -> bool:
+        """The model has finished; only usage or the end mark may be missing. Then `end` gives Done even after a cut."""
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         """Events that `data` completes. Never raises; bad input becomes one Failed."""

@@ -1,0 +1,273 @@
+"""The one way to a model service: HTTP with a streamed answer. The only file that talks to one (D-15)."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import httpx
+import httpx_aiohttp
+
+from lanewayd.clock import Clock
+from lanewayd.errors import ErrorCode
+from lanewayd.providers.failures import Fault, classify_response, fault, run_error
+from lanewayd.providers.hosting import idle_limit_s, is_self_hosted
+from lanewayd.providers.interface import Decoder, Dialect, Failed, ModelRequest, StreamEvent
+from lanewayd.providers.redaction import hide_secret
+from lanewayd.providers.transport_faults import TRANSPORT_EXCEPTIONS, fault_before_response, fault_within_response
+from lanewayd.providers.watchdog import IdleExpired, IdleWatchdog
+
+ApiKey = str | Callable[[], str | None] | None
+TransportKind = Literal["aiohttp", "httpx"]
+
+_KEEPALIVE = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=15.0)
+# aiohttp reads 0 as "no limit" and an absent number as 100: then the 101st run would wait for the first.
+_KEEPALIVE_AIOHTTP = httpx.Limits(max_connections=0, max_keepalive_connections=64, keepalive_expiry=15.0)
+_MAX_ERROR_BODY_BYTES = 65_536
+_ERROR_BODY_WAIT_S = 10.0
+# After the model has finished: for its usage and end mark, and then for the end of the body that frees the connection.
+_USAGE_WAIT_S = 10.0
+_BODY_END_WAIT_S = 0.1
+_EVENTS_PER_LOOP_TURN = 8
+_LEGAL_KEY = re.compile(r"[\x21-\x7e]+")
+_LARGE_REQUEST_BYTES = 100_000
+
+
+def make_transport(kind: TransportKind) -> httpx.AsyncBaseTransport:
+    """The faster transport, or the stock one. Proxies from the environment are not used."""
+    if kind == "aiohttp":
+        return httpx_aiohttp.AiohttpTransport(limits=_KEEPALIVE_AIOHTTP)
+    return httpx.AsyncHTTPTransport(limits=_KEEPALIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpService:
+    """A model service as configured.
+
+    `timeout_s` bounds the connect and each wait without progress; None takes the default of its class (120 s cloud,
+    300 s self-hosted). `first_event_timeout_s` bounds the wait for the first event, if it is the shorter one.
+    """
+
+    name: str
+    base_url: str
+    timeout_s: float | None = None
+    connect_timeout_s: float = 10.0
+    first_event_timeout_s: float | None = None
+    is_self_hosted: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a base_url that is no HTTP address."""
+        try:
+            url = httpx.URL(self.base_url)
+        except httpx.InvalidURL as error:
+            raise ValueError(f"base_url of provider {self.name} is no URL: {error}") from error
+        if url.scheme not in ("http", "https") or not url.host:
+            raise ValueError(f"base_url of provider {self.name} is no http or https URL")
+
+
+class HttpProvider:
+    """One model service behind one connection pool.
+
+    `api_key` is asked for at each call; without one no authorization is sent. No key ever stands in an event. An
+    abandoned call closes its connection and leaves the others alone. Owns the transport: `close` ends it.
+    """
+
+    def __init__(
+        self,
+        *,
+        service: HttpService,
+        dialect: Dialect,
+        clock: Clock,
+        api_key: ApiKey = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        user_agent: str = "laneway",
+    ) -> None:
+        self._service = service
+        self._dialect = dialect
+        self._clock = clock
+        self._api_key = api_key
+        connect_s = min(service.connect_timeout_s, service.timeout_s or service.connect_timeout_s)
+        self._client = httpx.AsyncClient(
+            transport=transport or make_transport("aiohttp"),
+            # Everything but the connect is the watchdog's: it alone knows what is progress.
+            timeout=httpx.Timeout(None, connect=connect_s),
+            headers={"accept": "text/event-stream, application/json", "user-agent": user_agent},
+        )
+
+    @property
+    def name(self) -> str:
+        return self._service.name
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        call = _Call(self._service, self._dialect, request, self._clock)
+        try:
+            key = self._key()
+        except _KeyUnusable as unusable:
+            yield call.failed(fault(ErrorCode.PROVIDER_AUTH, str(unusable)))
+            return
+        sent = 0
+        async with aclosing(call.events(self._client, key)) as events:
+            async for event in events:
+                yield _without_key(event, key)
+                # A burst that is already buffered never suspends by itself; the first event should leave at once.
+                if sent % _EVENTS_PER_LOOP_TURN == 0:
+                    await asyncio.sleep(0)
+                sent += 1
+
+    def _key(self) -> str:
+        try:
+            key = self._api_key() if callable(self._api_key) else self._api_key
+        except OSError as error:
+            raise _KeyUnusable(f"the API key cannot be read: {error.strerror or type(error).__name__}") from None
+        key = (key or "").strip()
+        if key and not _LEGAL_KEY.fullmatch(key):
+            raise _KeyUnusable("the API key holds blanks or characters that no header can carry")
+        return key
+
+
+class _KeyUnusable(Exception):
+    """The key cannot be read or sent; the text does not show it."""
+
+
+class _Call:
+    """One request and its answer."""
+
+    def __init__(self, service: HttpService, dialect: Dialect, request: ModelRequest, clock: Clock) -> None:
+        self._service = service
+        self._dialect = dialect
+        self._request = request
+        self._clock = clock
+        self._decoder: Decoder = dialect.decoder(request, service.name)
+        self._idle_s = idle_limit_s(
+            timeout_s=service.timeout_s,
+            is_self_hosted=is_self_hosted(service.base_url, request.model, says_settings=service.is_self_hosted),
+            cap_s=request.idle_timeout_cap_s,
+        )
+        self._first_s = min(self._idle_s, service.first_event_timeout_s or self._idle_s)
+        self._watchdog = IdleWatchdog(clock, self._first_s)
+        self._sent_bytes = 0
+
+    def failed(self, cause: Fault, *, http_status: int = 0) -> Failed:
+        """The terminal event for a fault outside the body."""
+        error = run_error(cause, provider=self._service.name, model=self._request.model, http_status=http_status)
+        failed = self._decoder.fail(error, is_transient=cause.is_transient)
+        return replace(failed, retry_after_s=cause.retry_after_s)
+
+    async def events(self, client: httpx.AsyncClient, key: str) -> AsyncGenerator[StreamEvent, None]:
+        """The events of the call, the terminal last. Closing the generator closes the response."""
+        try:
+            with self._watchdog:
+                response = await self._send(client, key)
+        except IdleExpired:
+            yield self.failed(self._stalled())
+            return
+        except TRANSPORT_EXCEPTIONS as error:
+            yield self.failed(fault_before_response(error))
+            return
+        try:
+            if not response.is_success:
+                body = await self._error_body(response)
+                cause = classify_response(response.status_code, response.headers, body, now=self._clock.now())
+                yield self.failed(cause, http_status=response.status_code)
+                return
+            async with aclosing(self._decoded(response)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            await _close(response)
+
+    async def _send(self, client: httpx.AsyncClient, key: str) -> httpx.Response:
+        body = self._dialect.encode(self._request)
+        self._sent_bytes = len(body)
+        headers = {"content-type": "application/json"}
+        if key:
+            headers["authorization"] = f"Bearer {key}"
+        url = self._service.base_url.rstrip("/") + self._dialect.path(self._request)
+        return await client.send(client.build_request("POST", url, content=body, headers=headers), stream=True)
+
+    async def _decoded(self, response: httpx.Response) -> AsyncGenerator[StreamEvent, None]:
+        chunks = response.aiter_bytes()
+        is_finished = False
+        while not is_finished:
+            progress = self._decoder.progress
+            try:
+                with self._watchdog:
+                    chunk = await anext(chunks, None)
+            except IdleExpired:
+                for event in self._after_fault(self._stalled(), response.status_code):
+                    yield event
+                return
+            except TRANSPORT_EXCEPTIONS as error:
+                for event in self._after_fault(fault_within_response(error), response.status_code):
+                    yield event
+                return
+            events = self._decoder.end() if chunk is None else self._decoder.feed(chunk)
+            is_finished = self._decoder.is_finished
+            if is_finished:
+                await self._read_to_end(chunks)
+            elif self._decoder.progress > progress:
+                self._watchdog.reset(min(self._idle_s, _USAGE_WAIT_S) if self._decoder.is_complete else self._idle_s)
+            for event in events:
+                yield event
+
+    def _after_fault(self, cause: Fault, http_status: int) -> list[StreamEvent]:
+        """What a fault leaves: an answer that was complete but for its end mark still counts."""
+        if self._decoder.is_complete:
+            return self._decoder.end()
+        return [self.failed(cause, http_status=http_status)]
+
+    async def _read_to_end(self, chunks: AsyncIterator[bytes]) -> None:
+        """Read the rest of a finished body, so that the connection can be used again; a body left open costs it."""
+        watchdog = IdleWatchdog(self._clock, _BODY_END_WAIT_S)
+        try:
+            with watchdog:
+                while await anext(chunks, None) is not None:
+                    pass
+        except (IdleExpired, *TRANSPORT_EXCEPTIONS):  # nothing that comes after the end matters
+            return
+
+    async def _error_body(self, response: httpx.Response) -> bytes:
+        """What comes of the body in a short time; it only explains the status."""
+        body = b""
+        watchdog = IdleWatchdog(self._clock, min(self._idle_s, _ERROR_BODY_WAIT_S))
+        try:
+            with watchdog:
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) >= _MAX_ERROR_BODY_BYTES:
+                        break
+        except (IdleExpired, *TRANSPORT_EXCEPTIONS):
+            return body  # with what came, or the status alone
+        return body[:_MAX_ERROR_BODY_BYTES]
+
+    def _stalled(self) -> Fault:
+        if self._decoder.progress:
+            return fault(ErrorCode.PROVIDER_STALLED, f"the stream stood still for {self._idle_s:g} s")
+        what = f"no event came within {self._first_s:g} s of the request"
+        if self._sent_bytes >= _LARGE_REQUEST_BYTES or self._request.tools:
+            size_kb = self._sent_bytes / 1000
+            what += (
+                f"; the request had {size_kb:,.0f} kB and {len(self._request.tools)} tools: oversized tool schemas or"
+                " results are a common cause"
+            )
+        return fault(ErrorCode.PROVIDER_STALLED, what)
+
+
+async def _close(response: httpx.Response) -> None:
+    """Give the connection back or end it; its own faults come too late to matter."""
+    try:
+        await response.aclose()
+    except TRANSPORT_EXCEPTIONS:
+        return
+
+
+def _without_key(event: StreamEvent, key: str) -> StreamEvent:
+    """A provider may repeat the key in its error text."""
+    if not isinstance(event, Failed) or not key:
+        return event
+    return replace(event, error=replace(event.error, message=hide_secret(event.error.message, key)))

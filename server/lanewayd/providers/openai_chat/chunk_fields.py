@@ -1,0 +1,120 @@
+"""Readers of a chat completion chunk's loosely typed fields. Pure; whatever does not fit reads as absent."""
+
+import json
+from typing import Any, NamedTuple
+
+from lanewayd.messages import StopReason, Usage
+
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+STOP_REASONS: dict[str, StopReason] = {
+    "stop": StopReason.STOP,
+    "end": StopReason.STOP,
+    "tool_calls": StopReason.TOOL_USE,
+    "tool_call": StopReason.TOOL_USE,
+    "function_call": StopReason.TOOL_USE,
+    "length": StopReason.LENGTH,
+}
+
+
+class Part(NamedTuple):
+    """A piece of an answer. `field` is set for reasoning that is to be replayed under it."""
+
+    text: str
+    is_reasoning: bool = False
+    field: str = ""
+
+
+def first_choice(chunk: dict[str, Any]) -> dict[str, Any]:
+    """`choices[0]`, or an empty choice."""
+    choices = chunk.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return choices[0]
+    return {}
+
+
+def delta_of(choice: dict[str, Any]) -> dict[str, Any]:
+    """The choice's `delta`, or the whole `message` that some servers send in its place."""
+    for name in ("delta", "message"):
+        value = choice.get(name)
+        if isinstance(value, dict) and value:
+            return value
+    return {}
+
+
+def reasoning_of(delta: dict[str, Any]) -> Part | None:
+    """The first reasoning field that is not empty, else the readable `reasoning_details` (R-5.45)."""
+    for name in REASONING_FIELDS:
+        value = delta.get(name)
+        if isinstance(value, str) and value:
+            return Part(value, is_reasoning=True, field=name)
+    texts = [item.get("text") or item.get("summary") for item in _details(delta)]
+    text = "".join(text for text in texts if isinstance(text, str))
+    return Part(text, is_reasoning=True, field="reasoning") if text else None
+
+
+def encrypted_reasoning_of(delta: dict[str, Any]) -> dict[str, str]:
+    """The encrypted `reasoning_details`, as JSON, by the id of the call they belong to."""
+    return {
+        item["id"]: json.dumps(item, ensure_ascii=False)
+        for item in _details(delta)
+        if item.get("type") == "reasoning.encrypted" and isinstance(item.get("id"), str) and item["id"]
+    }
+
+
+def content_of(delta: dict[str, Any]) -> list[Part]:
+    """`content` as text, or as a list of typed parts; a `refusal` is what the model says."""
+    content = delta.get("content") or delta.get("refusal")
+    if isinstance(content, str):
+        return [Part(content)]
+    if not isinstance(content, list):
+        return []
+    parts: list[Part] = []
+    for item in content:
+        if isinstance(item, str):
+            parts.append(Part(item))
+        elif isinstance(item, dict) and item.get("type") in ("thinking", "reasoning"):
+            parts.append(Part(_joined(item.get("thinking") or item.get("text")), is_reasoning=True))
+        elif isinstance(item, dict):
+            parts.append(Part(_joined(item.get("text"))))
+    return [part for part in parts if part.text]
+
+
+def usage_of(value: Any) -> Usage | None:
+    """Tokens as we count them (R-5.60): input without the cached part, reasoning as a part of the output."""
+    if not isinstance(value, dict):
+        return None
+    prompt = value.get("prompt_tokens_details")
+    prompt = prompt if isinstance(prompt, dict) else {}
+    completion = value.get("completion_tokens_details")
+    completion = completion if isinstance(completion, dict) else {}
+    cached = _count(prompt.get("cached_tokens")) or _count(value.get("prompt_cache_hit_tokens"))
+    written = _count(prompt.get("cache_write_tokens")) or _count(prompt.get("cache_creation_tokens"))
+    return Usage(
+        input_tokens=max(0, _count(value.get("prompt_tokens")) - cached - written),
+        output_tokens=_count(value.get("completion_tokens")),
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        reasoning_tokens=_count(completion.get("reasoning_tokens")),
+    )
+
+
+def _details(delta: dict[str, Any]) -> list[dict[str, Any]]:
+    details = delta.get("reasoning_details")
+    return [item for item in details if isinstance(item, dict)] if isinstance(details, list) else []
+
+
+def _joined(value: Any) -> str:
+    """A text, or the texts of a list of parts."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return ""
+    texts = [item.get("text") if isinstance(item, dict) else item for item in value]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _count(value: Any) -> int:
+    """A token count; int64 is what the contract can carry."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
+        return 0
+    return int(value)

@@ -1,0 +1,101 @@
+"""Bytes -> server-sent events, incremental. Pure. Source: WHATWG HTML, 9.2.6, "Interpreting an event stream".
+
+Lines end at CR, LF or CRLF and nowhere else: U+2028, U+0085 and their like are text. Fields `id` and `retry` and
+comments produce nothing, as does an event whose data is empty.
+"""
+
+from dataclasses import dataclass
+
+MAX_EVENT_BYTES = 10_000_000
+_FIELDS = frozenset((b"", b"data", b"event", b"id", b"retry"))
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class SseEvent:
+    """One dispatched event. `event` is empty when the stream names no type."""
+
+    event: str
+    data: str
+
+
+class SseParser:
+    """Owns the unfinished line and event of one response.
+
+    Memory is bounded by `max_event_bytes`: a longer line or event sets `is_overflowed`, and nothing follows it.
+    """
+
+    def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max_event_bytes = max_event_bytes
+        self._line_parts: list[bytes] = []
+        self._line_bytes = 0
+        self._is_first_line = True
+        self._skips_lf = False
+        self._event = ""
+        self._data: list[bytes] = []
+        self._data_bytes = 0
+        self.is_overflowed = False
+        self.is_recognised = False
+        """A line was a comment or a field of the format, not just any text."""
+
+    def feed(self, data: bytes) -> list[SseEvent]:
+        """Events that `data` completes; those before an overflow are still returned."""
+        if self._skips_lf and data:
+            # The CR at the end of the last piece and this LF are one line end.
+            data = data.removeprefix(b"\n")
+            self._skips_lf = False
+        if data.endswith(b"\r"):
+            self._skips_lf = True
+        events: list[SseEvent] = []
+        # On bytes, splitlines knows exactly the three line ends of event streams.
+        for line in data.splitlines(keepends=True):
+            if self.is_overflowed:
+                break
+            is_whole = line.endswith((b"\n", b"\r"))
+            self._line_bytes += len(line)
+            self._line_parts.append(line)
+            if self._line_bytes > self._max_event_bytes:
+                self.is_overflowed = True
+            elif is_whole:
+                self._end_line(events)
+        return events
+
+    def end(self) -> list[SseEvent]:
+        """The event that the end of the body leaves unfinished, if it has data.
+
+        The standard drops it. Servers exist that end their last event with less than a blank line.
+        """
+        events: list[SseEvent] = []
+        if not self.is_overflowed:
+            self._end_line(events)
+            self._dispatch(events)
+        return events
+
+    def _end_line(self, events: list[SseEvent]) -> None:
+        line = b"".join(self._line_parts).rstrip(b"\r\n")
+        self._line_parts.clear()
+        self._line_bytes = 0
+        if self._is_first_line:
+            self._is_first_line = False
+            line = line.removeprefix(_BOM)
+        if not line:
+            self._dispatch(events)
+            return
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        self.is_recognised = self.is_recognised or name in _FIELDS
+        if name == b"data":
+            self._data.append(value)
+            self._data_bytes += len(value) + 1
+            if self._data_bytes > self._max_event_bytes:
+                self.is_overflowed = True
+        elif name == b"event":
+            self._event = value.decode("utf-8", "replace")
+
+    def _dispatch(self, events: list[SseEvent]) -> None:
+        data = b"\n".join(self._data)
+        if data:
+            events.append(SseEvent(self._event, data.decode("utf-8", "replace")))
+        self._event = ""
+        self._data.clear()
+        self._data_bytes = 0
