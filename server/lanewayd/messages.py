@@ -75,6 +75,8 @@ class ToolCall:
     call_id: str
     name: str
     arguments_json: str
+    signature: str = ""
+    """What the provider wants back with this call, unread and unshown; empty for most."""
 
 
 AssistantBlock = Text | Reasoning | ToolCall
@@ -95,7 +97,7 @@ class AssistantMessage:
     provider: str
     model: str
     stop_reason: StopReason
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     provider_stop: str = ""
 
     @property
@@ -153,3 +155,11 @@ class Payload:
     truncated: bool = False
     total_bytes: int = 0
     is_error: bool = False
+
+
+def cut_utf8(text: str, max_bytes: int) -> Payload:
+    """`text` as a payload of at most `max_bytes` bytes of UTF-8, cut at a character."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= max_bytes:
+        return Payload(text, total_bytes=len(encoded))
+    return Payload(encoded[:max_bytes].decode("utf-8", "ignore"), truncated=True, total_bytes=len(encoded))

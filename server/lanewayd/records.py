@@ -146,7 +146,7 @@ class Session:
     queued_runs: int = 0
     last_run_id: str = ""
     last_state: RunState | None = None
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     context_tokens: int = 0
 
 

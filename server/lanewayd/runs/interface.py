@@ -63,7 +63,7 @@ class WaitResult:
 
 @dataclass(frozen=True, slots=True)
 class AbortReceipt:
-    """Ids by what became of the runs (D-20): `aborted` were running, `cancelled` were queued, `pending` still unwind."""
+    """Ids by what became of the runs (D-20): `aborted` ran, `cancelled` were queued, `pending` still unwind."""
 
     aborted_run_ids: tuple[str, ...] = ()
     cancelled_run_ids: tuple[str, ...] = ()

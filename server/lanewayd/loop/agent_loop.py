@@ -1,0 +1,79 @@
+"""Turns until the model stops or a limit is met (spec 05, section 2).
+
+message -> model -> tool calls -> results -> model ... The loop decides what comes next; what happened is written down
+by the recorder it is given, and a run can begin again at any point that was written down.
+"""
+
+from dataclasses import dataclass
+
+from lanewayd.loop.interface import LoopEnd, LoopStart, Recorder, StepGate, Toolset
+from lanewayd.loop.limits import turn_cap_error
+from lanewayd.loop.tool_calls import ToolBatch
+from lanewayd.loop.turn import ModelTurn
+from lanewayd.messages import Message, StopReason
+from lanewayd.providers.interface import Failed, ModelRequest
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPlan:
+    """What stays the same over all turns of a run."""
+
+    model: str
+    """The provider's name of the model."""
+    system: str
+    max_turns: int
+    idle_timeout_cap_s: float | None
+
+
+class AgentLoop:
+    """One run's loop. Raises nothing of a model's or tool's making; Parked and CancelledError pass through."""
+
+    def __init__(
+        self,
+        *,
+        plan: LoopPlan,
+        turn: ModelTurn,
+        batch: ToolBatch,
+        toolset: Toolset,
+        recorder: Recorder,
+        gate: StepGate,
+    ) -> None:
+        self._plan = plan
+        self._turn = turn
+        self._batch = batch
+        self._toolset = toolset
+        self._recorder = recorder
+        self._gate = gate
+
+    async def run(self, start: LoopStart) -> LoopEnd:
+        """Work until the model gives an answer without calls, fails for good, or the turn cap is met."""
+        messages: list[Message] = list(start.messages)
+        turns, usage = start.turns, start.usage
+        if start.unsettled:
+            self._gate.check()
+            messages.extend(await self._batch.run(start.unsettled, known=start.known))
+        while True:
+            error = turn_cap_error(turns, self._plan.max_turns)
+            if error is not None:
+                return LoopEnd(usage, error=error)
+            outcome = await self._turn.call(self._request(messages))
+            turns += 1
+            if isinstance(outcome, Failed):
+                return LoopEnd(usage + outcome.partial.usage, outcome.partial, outcome.error)
+            message = outcome.message
+            usage += message.usage
+            messages.append(message)
+            self._recorder.message_ended(message)
+            if message.stop_reason is not StopReason.TOOL_USE or not message.tool_calls:
+                return LoopEnd(usage, message)
+            self._gate.check()
+            messages.extend(await self._batch.run(message.tool_calls))
+
+    def _request(self, messages: list[Message]) -> ModelRequest:
+        return ModelRequest(
+            model=self._plan.model,
+            system=self._plan.system,
+            messages=tuple(messages),
+            tools=self._toolset.specs(),
+            idle_timeout_cap_s=self._plan.idle_timeout_cap_s,
+        )

@@ -1,0 +1,91 @@
+"""What the loop needs from the run it works for: a recorder of what happens, and a gate it passes before each step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lanewayd.messages import AssistantMessage, Message, RunError, ToolCall, ToolResultMessage, ToolSpec, Usage
+from lanewayd.tools.interface import Tool, ToolContext, ToolResult
+
+
+class Parked(Exception):
+    """The server is leaving: the run stops here and another process goes on with it (D-18)."""
+
+
+class StepGate(Protocol):
+    """Passed before each model call and tool batch."""
+
+    def check(self) -> None:
+        """Raises Parked when no further step may begin."""
+
+
+class Recorder(Protocol):
+    """Writes down what the loop does, in order. Nothing here waits for the disk but `launch`."""
+
+    def text(self, content_index: int, text: str) -> None: ...
+    def reasoning(self, content_index: int, text: str) -> None: ...
+    def block_ended(self) -> None:
+        """Show what is held back for merging."""
+
+    def message_ended(self, message: AssistantMessage) -> None:
+        """The message is complete: its entry, its event, and a REQUESTED row for each of its calls."""
+
+    def retry(self, error: RunError, *, attempt: int, delay_s: float) -> None:
+        """The call failed and is tried again; what it showed is void."""
+
+    async def launch(self, calls: Sequence[ToolCall], *, durable: bool) -> None:
+        """The calls begin. With `durable` it returns when their LAUNCHED rows are synced (D-2)."""
+
+    def tool_update(self, call: ToolCall, text: str) -> None: ...
+    def tool_finished(self, call: ToolCall, result: ToolResult, *, duration_s: float, really_ran: bool) -> None:
+        """One call has its result. `really_ran`: the tool was executed, so the run got on."""
+
+    def batch_settled(self, results: Sequence[ToolResultMessage]) -> None:
+        """All calls of the message have results; they enter the transcript in request order."""
+
+
+class Toolset(Protocol):
+    """The tools of one run, after policy."""
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """In a fixed order."""
+
+    def find(self, name: str) -> Tool | None: ...
+    def arguments(self, tool: Tool, arguments_json: str) -> "CheckedArguments":
+        """Parse and check a call's arguments."""
+
+    def context(self, call_id: str, report: Any) -> ToolContext:
+        """What the call may know of its run."""
+
+    async def prepare(self) -> None:
+        """Make what tools rely on, as the workspace folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedArguments:
+    """Either the arguments, or the text that tells the model what is wrong with them."""
+
+    values: dict[str, Any]
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStart:
+    """Where the loop begins: fresh, or in the middle of a recovered run."""
+
+    messages: tuple[Message, ...]
+    turns: int = 0
+    usage: Usage = field(default_factory=Usage)
+    unsettled: tuple[ToolCall, ...] = ()
+    """Calls of the last message that have no results in the transcript yet."""
+    known: tuple[ToolResultMessage, ...] = ()
+    """Results of some of those calls that are stored already, in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopEnd:
+    """How the loop ended: with the model's last message, or with an error."""
+
+    usage: Usage
+    message: AssistantMessage | None = None
+    error: RunError | None = None

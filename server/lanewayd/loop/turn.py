@@ -1,0 +1,56 @@
+"""One model call: a stream of events becomes one assistant message, with retries before it (D-15)."""
+
+from contextlib import aclosing
+
+from lanewayd.clock import Clock
+from lanewayd.errors import ErrorCode
+from lanewayd.loop.interface import Recorder, StepGate
+from lanewayd.loop.retry import retry_delay_s
+from lanewayd.messages import AssistantMessage, RunError, StopReason
+from lanewayd.providers.interface import BlockEnded, Done, Failed, ModelRequest, Provider, ReasoningDelta, TextDelta
+
+
+class ModelTurn:
+    """Calls one provider, showing what it says through the recorder."""
+
+    def __init__(self, *, provider: Provider, recorder: Recorder, clock: Clock, gate: StepGate) -> None:
+        self._provider = provider
+        self._recorder = recorder
+        self._clock = clock
+        self._gate = gate
+
+    async def call(self, request: ModelRequest) -> Done | Failed:
+        """The model's message, or the failure that no retry may follow. Raises Parked between tries."""
+        tries = 0
+        while True:
+            self._gate.check()
+            outcome = await self._stream(request)
+            if isinstance(outcome, Done):
+                return outcome
+            tries += 1
+            delay_s = retry_delay_s(outcome, tries=tries)
+            if delay_s is None:
+                return outcome
+            self._recorder.retry(outcome.error, attempt=tries + 1, delay_s=delay_s)
+            await self._clock.sleep(delay_s)
+
+    async def _stream(self, request: ModelRequest) -> Done | Failed:
+        async with aclosing(self._provider.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    self._recorder.text(event.content_index, event.text)
+                elif isinstance(event, ReasoningDelta):
+                    self._recorder.reasoning(event.content_index, event.text)
+                elif isinstance(event, BlockEnded):
+                    self._recorder.block_ended()
+                else:
+                    return event
+        return Failed(
+            RunError(
+                ErrorCode.PROVIDER_BAD_RESPONSE.value,
+                "the provider's stream ended without an outcome",
+                provider=self._provider.name,
+                model=request.model,
+            ),
+            AssistantMessage((), self._provider.name, request.model, StopReason.ERROR),
+        )

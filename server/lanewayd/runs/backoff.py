@@ -1,0 +1,23 @@
+"""Waiting for a store that cannot commit (D-19): 250 ms, doubled up to 5 s."""
+
+from lanewayd.clock import Clock
+
+FIRST_S = 0.25
+LONGEST_S = 5.0
+
+
+class Backoff:
+    """Growing waits between tries."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._delay_s = FIRST_S
+
+    async def wait(self) -> None:
+        """Wait once; the next wait is twice as long."""
+        delay_s, self._delay_s = self._delay_s, min(self._delay_s * 2, LONGEST_S)
+        await self._clock.sleep(delay_s)
+
+    def reset(self) -> None:
+        """A try succeeded: begin again with the shortest wait."""
+        self._delay_s = FIRST_S

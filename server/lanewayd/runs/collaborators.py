@@ -1,0 +1,58 @@
+"""What every run of this process works with, given once by app."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from lanewayd.clock import Clock
+from lanewayd.loop.interface import StepGate, Toolset
+from lanewayd.providers.interface import Provider
+from lanewayd.records import Run
+from lanewayd.runs.ids import Ids
+from lanewayd.runs.watches import RunWatches
+from lanewayd.store.interface import Store
+from lanewayd.transcript.lock import SessionLocks
+
+
+class ToolsetFactory(Protocol):
+    """Makes the tools of a run, after its policy."""
+
+    def for_run(self, run: Run) -> Toolset:
+        """Raises LanewayError TOOLS_EMPTY when the run's allow-list leaves none."""
+
+
+class EventSanitiser(Protocol):
+    """How the texts of a tool call look in events: cut, and without secrets (R-1.101)."""
+
+    def arguments(self, arguments_json: str) -> str:
+        """Arguments as a watcher may see them."""
+
+    def text(self, text: str) -> str:
+        """Output as a watcher may see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """Values of the settings that runs obey."""
+
+    delta_interval_s: float
+    unwind_limit_s: float = 30.0
+    """After a stop the end is written when the task is gone, at the latest after this (R-2.22)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collaborators:
+    """One object for all runs."""
+
+    store: Store
+    clock: Clock
+    ids: Ids
+    locks: SessionLocks
+    watches: RunWatches
+    provider: Callable[[str], Provider]
+    """The provider of a name; raises LanewayError when its settings are gone."""
+    toolsets: ToolsetFactory
+    workspace_of: Callable[[str], str]
+    gate: StepGate
+    sanitiser: EventSanitiser
+    settings: RunSettings

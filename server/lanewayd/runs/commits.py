@@ -1,0 +1,34 @@
+"""Hears of every commit and passes it on: first to the readers of logs, then to the run registry (D-1, D-3)."""
+
+import logging
+from collections.abc import Callable
+
+from lanewayd.runs.followers import Followers
+from lanewayd.runs.registry import RunRegistry
+
+logger = logging.getLogger(__name__)
+
+
+class CommitFeed:
+    """Implements store.interface.CommitListener. Called on the event loop, in commit order."""
+
+    def __init__(self, followers: Followers, registry: RunRegistry, *, on_store_works: Callable[[bool], None]) -> None:
+        """`on_store_works` hears False when a commit failed and True when one succeeds again."""
+        self._followers = followers
+        self._registry = registry
+        self._on_store_works = on_store_works
+
+    def committed(self, command: object, result: object) -> None:
+        """Readers see the events before anybody is told that a run has ended."""
+        self._followers.published(getattr(result, "events", ()))
+        self._registry.committed(command, result)
+
+    def store_failing(self, error: str) -> None:
+        """Nothing can be stored: the service is not ready, and goes on trying (D-19)."""
+        logger.error("store cannot commit", extra={"error": error})
+        self._on_store_works(False)
+
+    def store_working(self) -> None:
+        """Commits succeed again."""
+        logger.info("store commits again")
+        self._on_store_works(True)

@@ -1,0 +1,274 @@
+"""Reading logs by cursor (D-3): of a run, of a session, of everything a tenant may see.
+
+Nobody has a queue. A follower reads the store from its own position until it stands at the end, then a small tail that
+all followers of the same log share; when the tail has moved past it, it reads the store again. A commit wakes whoever
+waits. A reader that is slow costs its own position and nothing else.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from lanewayd.clock import Clock
+from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.events import StoredEvent
+from lanewayd.records import Run
+from lanewayd.runs.interface import Progress, Snapshot
+from lanewayd.sessions.keys import canonical_key
+from lanewayd.store.interface import EventPage, Store
+
+PAGE_EVENTS = 200
+TAIL_EVENTS = 256
+TAIL_BYTES = 512 * 1024
+PROGRESS_AFTER_S = 15.0
+
+TopicKey = tuple[str, str, str]
+"""(what, tenant, name)"""
+
+
+@dataclass(eq=False, slots=True)
+class _Topic:
+    """The newest events of one log that somebody follows, and who waits for more."""
+
+    tail: deque[StoredEvent] = field(default_factory=deque)
+    tail_bytes: int = 0
+    dropped: int = 0
+    """Position of the newest event that has left the tail; what was published after it is in."""
+    signals: set[asyncio.Event] = field(default_factory=set)
+
+    def add(self, event: StoredEvent) -> None:
+        self.tail.append(event)
+        self.tail_bytes += len(event.encoded)
+        while len(self.tail) > TAIL_EVENTS or (self.tail_bytes > TAIL_BYTES and len(self.tail) > 1):
+            gone = self.tail.popleft()
+            self.tail_bytes -= len(gone.encoded)
+            self.dropped = gone.position
+
+    def after(self, position: int) -> list[StoredEvent] | None:
+        """The events above `position`; None when some of them may have left the tail."""
+        if position < self.dropped:
+            return None
+        return [event for event in self.tail if event.position > position]
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Where one follower stands."""
+
+    position: int
+    is_caught_up: bool = False
+    """It has read the store to the end since it follows, so the tail has what comes after."""
+
+
+class Followers:
+    """All readers of this process. Owner of the topics; told of commits by `published`."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._topics: dict[TopicKey, _Topic] = {}
+        self._count = 0
+        self._is_leaving = False
+
+    @property
+    def store_id(self) -> str:
+        """Identity of the store that positions refer to."""
+        return self._store.store_id
+
+    @property
+    def count(self) -> int:
+        """Open subscriptions."""
+        return self._count
+
+    def published(self, events: Sequence[StoredEvent]) -> None:
+        """These events are durable. Called in commit order, on the event loop."""
+        if not self._topics:
+            return
+        for event in events:
+            for key in (
+                ("run", event.tenant, event.run_id),
+                ("session", event.tenant, event.session_key),
+                ("all", event.tenant, ""),
+            ):
+                topic = self._topics.get(key)
+                if topic is not None:
+                    topic.add(event)
+                    for signal in topic.signals:
+                        signal.set()
+
+    def leave(self) -> None:
+        """The server goes: every follower ends with DRAINING when it has delivered what is stored."""
+        self._is_leaving = True
+        for topic in self._topics.values():
+            for signal in topic.signals:
+                signal.set()
+
+    async def follow_run(
+        self, tenant: str, run_id: str, after_seq: int | None
+    ) -> AsyncGenerator[StoredEvent | Snapshot | Progress, None]:
+        """A run's events above `after_seq`, to its terminal one. Without `after_seq` a Snapshot, then all there are.
+
+        Raises RUN_NOT_FOUND; CURSOR_PRUNED, also in mid-stream; CURSOR_AHEAD; DRAINING.
+        """
+        with self._following(("run", tenant, run_id)) as (topic, signal):
+            run = await self._existing(tenant, run_id)
+            if after_seq is None:
+                yield Snapshot(run, run.first_seq, run.last_seq)
+                seq = run.first_seq - 1
+            else:
+                seq = after_seq
+                _check_seq(run, seq)
+            if run.state.is_ended and seq >= run.last_seq:
+                return
+            reader = _Reader(0)
+
+            async def read() -> EventPage:
+                page = await self._store.run_events(tenant, run_id, after_seq=seq, limit=PAGE_EVENTS)
+                if page is None:
+                    raise _not_found(run_id)
+                return page
+
+            async for item in self._read_on(topic, signal, reader, read):
+                if isinstance(item, StoredEvent):
+                    if item.seq <= seq:
+                        continue
+                    if item.seq != seq + 1:
+                        raise await self._pruned(tenant, run_id)
+                    seq = item.seq
+                yield item
+                if isinstance(item, StoredEvent) and item.is_last:
+                    return
+
+    async def follow_session(
+        self, tenant: str, session_key: str, position: int | None
+    ) -> AsyncGenerator[StoredEvent | Progress, None]:
+        """A session's events in commit order, without end. Without `position` from its oldest unended run, else from
+        its last one; a session that does not exist yet is no error. Raises CURSOR_PRUNED, CURSOR_AHEAD, DRAINING."""
+        key = canonical_key(session_key, "")
+        with self._following(("session", tenant, key)) as (topic, signal):
+            has_cursor = position is not None
+            start = position if position is not None else await self._store.session_start_position(tenant, key)
+            reader = _Reader(start)
+
+            async def read() -> EventPage:
+                return await self._store.session_events(tenant, key, after=reader.position, limit=PAGE_EVENTS)
+
+            await self._check_position(read, reader.position, has_cursor)
+            async for item in self._read_on(topic, signal, reader, read):
+                yield item
+
+    async def follow_all(self, tenant: str, position: int | None) -> AsyncGenerator[StoredEvent | Progress, None]:
+        """Every event of a tenant in commit order, from `position`, else from now, without end. Raises as above."""
+        with self._following(("all", tenant, "")) as (topic, signal):
+            start = position if position is not None else await self._store.last_position()
+            reader = _Reader(start)
+
+            async def read() -> EventPage:
+                return await self._store.all_events(tenant, after=reader.position, limit=PAGE_EVENTS)
+
+            await self._check_position(read, reader.position, position is not None)
+            async for item in self._read_on(topic, signal, reader, read):
+                yield item
+
+    async def _read_on(
+        self, topic: _Topic, signal: asyncio.Event, reader: _Reader, read: Callable[[], Awaitable[EventPage]]
+    ) -> AsyncGenerator[StoredEvent | Progress, None]:
+        """Events above the reader's position, then what is published; Progress after a silence."""
+        while True:
+            signal.clear()  # before the read, so that no append is missed
+            events = topic.after(reader.position) if reader.is_caught_up else None
+            if events is None:
+                page = await read()
+                events = list(page.events)
+                reader.is_caught_up = not events
+            for event in events:
+                reader.position = event.position
+                yield event
+            if events:
+                continue
+            if self._is_leaving:
+                raise LanewayError(
+                    ErrorCode.DRAINING, "the server is leaving; subscribe again with the cursor", retry_after_s=1.0
+                )
+            if not await self._heard(signal):
+                yield Progress(reader.position)
+
+    async def _heard(self, signal: asyncio.Event) -> bool:
+        """Wait for the signal; False when nothing came for a while."""
+        is_silent = False
+
+        def silent() -> None:
+            nonlocal is_silent
+            is_silent = not signal.is_set()
+            signal.set()
+
+        timer = self._clock.call_later(PROGRESS_AFTER_S, silent)
+        try:
+            await signal.wait()
+        finally:
+            timer.cancel()
+        return not is_silent
+
+    async def _check_position(self, read: Callable[[], Awaitable[EventPage]], position: int, is_callers: bool) -> None:
+        if not is_callers:
+            return
+        page = await read()
+        bounds = {"earliest_position": str(page.earliest), "latest_position": str(page.latest)}
+        if position > page.latest:
+            raise LanewayError(ErrorCode.CURSOR_AHEAD, "the cursor lies above the last stored event", metadata=bounds)
+        if position < page.earliest:
+            raise LanewayError(
+                ErrorCode.CURSOR_PRUNED, "events above the cursor are gone; begin at the earliest", metadata=bounds
+            )
+
+    async def _existing(self, tenant: str, run_id: str) -> Run:
+        run = await self._store.run(tenant, run_id)
+        if run is None:
+            raise _not_found(run_id)
+        return run
+
+    async def _pruned(self, tenant: str, run_id: str) -> LanewayError:
+        return _cursor_error(ErrorCode.CURSOR_PRUNED, await self._existing(tenant, run_id))
+
+    @contextmanager
+    def _following(self, key: TopicKey) -> Iterator[tuple[_Topic, asyncio.Event]]:
+        """Follow a log: its topic exists as long as somebody does."""
+        topic = self._topics.setdefault(key, _Topic())
+        signal = asyncio.Event()
+        topic.signals.add(signal)
+        self._count += 1
+        try:
+            yield topic, signal
+        finally:
+            self._count -= 1
+            topic.signals.discard(signal)
+            if not topic.signals and self._topics.get(key) is topic:
+                del self._topics[key]
+
+
+def _check_seq(run: Run, after_seq: int) -> None:
+    if after_seq > run.last_seq:
+        raise _cursor_error(ErrorCode.CURSOR_AHEAD, run)
+    if after_seq < run.first_seq - 1:
+        raise _cursor_error(ErrorCode.CURSOR_PRUNED, run)
+
+
+def _cursor_error(code: ErrorCode, run: Run) -> LanewayError:
+    text = "is above the last stored event" if code is ErrorCode.CURSOR_AHEAD else "points at events that are gone"
+    return LanewayError(
+        code,
+        f"after_seq {text}: the log of the run holds {run.first_seq} to {run.last_seq}",
+        metadata={
+            "earliest_seq": str(run.first_seq),
+            "latest_seq": str(run.last_seq),
+            "earliest_position": str(run.pruned_position),
+        },
+    )
+
+
+def _not_found(run_id: str) -> LanewayError:
+    return LanewayError(
+        ErrorCode.RUN_NOT_FOUND, "there is no such run, or it is older than the retention", metadata={"run_id": run_id}
+    )

@@ -1,0 +1,113 @@
+"""How a run ended, as its row and its terminal event say it. Pure. Source: CONTRACT, Outcomes; D-17."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from lanewayd.errors import ErrorCode
+from lanewayd.events import Lifecycle, LifecyclePhase
+from lanewayd.messages import AssistantMessage, Payload, RunError, StopReason, Usage, cut_utf8
+from lanewayd.records import Run, RunState
+from lanewayd.store.interface import RunEnd
+
+MAX_TEXT_BYTES = 512 * 1024
+"""Of a text inside one server message, which stays below 1 MiB."""
+
+
+class StopCause(StrEnum):
+    """Why a run is stopped from outside."""
+
+    ABORT = "abort"
+    DEADLINE = "deadline"
+    DRAIN = "drain"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A run's end before it is written. `text` is what the run said last, whole."""
+
+    state: RunState
+    stop_reason: str
+    text: str = ""
+    error: RunError | None = None
+    truncated: bool = False
+    usage: Usage | None = None
+    context_tokens: int | None = None
+
+
+def finished(message: AssistantMessage, usage: Usage) -> Outcome:
+    """The model gave its answer; cut by its output limit it is still a success, `truncated`."""
+    return Outcome(
+        RunState.SUCCEEDED,
+        message.provider_stop or message.stop_reason.value,
+        text=message.text,
+        truncated=message.stop_reason is StopReason.LENGTH,
+        usage=usage,
+        context_tokens=None if message.usage.unavailable else message.usage.total_tokens,
+    )
+
+
+def failed(error: RunError, *, usage: Usage | None = None) -> Outcome:
+    """The run ended with an error that no retry follows."""
+    return Outcome(RunState.FAILED, "error", error=error, usage=usage)
+
+
+def aborted(stop_reason: str) -> Outcome:
+    """Somebody stopped the run."""
+    return Outcome(RunState.CANCELLED, stop_reason)
+
+
+def deadline_passed(timeout_s: float) -> Outcome:
+    """The run used its budget up."""
+    error = RunError(
+        ErrorCode.RUN_DEADLINE.value,
+        f"the run was stopped after {timeout_s:g} s of work, its time limit; give a longer timeout or ask for less",
+    )
+    return Outcome(RunState.TIMED_OUT, "deadline", error=error)
+
+
+def recovery_exhausted(max_attempts: int) -> Outcome:
+    """The server died `max_attempts` times in a row while the run was at work."""
+    error = RunError(
+        ErrorCode.RECOVERY_EXHAUSTED.value,
+        f"the server stopped {max_attempts} times while this run was executing, so it is not tried again; "
+        "look at what its last tool call did, then send the message anew",
+    )
+    return Outcome(RunState.FAILED, "error", error=error)
+
+
+def end_of(outcome: Outcome, ended_at: datetime) -> RunEnd:
+    """The columns of the row."""
+    return RunEnd(
+        state=outcome.state,
+        ended_at=ended_at,
+        stop_reason=outcome.stop_reason,
+        error=outcome.error,
+        truncated=outcome.truncated,
+        payloads=_payloads(outcome),
+        usage=outcome.usage,
+        context_tokens=outcome.context_tokens,
+    )
+
+
+def terminal_of(outcome: Outcome, run: Run, ended_at: datetime) -> Lifecycle:
+    """The terminal event: ERROR for a failure or a passed deadline, else END."""
+    is_error = outcome.state in (RunState.FAILED, RunState.TIMED_OUT)
+    return Lifecycle(
+        phase=LifecyclePhase.ERROR if is_error else LifecyclePhase.END,
+        state=outcome.state.value,
+        cancelled=outcome.state is RunState.CANCELLED,
+        stop_reason=outcome.stop_reason,
+        error=outcome.error,
+        started_at=run.started_at,
+        ended_at=ended_at,
+        usage=outcome.usage,
+        attempt=run.attempt,
+    )
+
+
+def _payloads(outcome: Outcome) -> tuple[Payload, ...]:
+    payloads = [cut_utf8(outcome.text, MAX_TEXT_BYTES)] if outcome.text else []
+    if outcome.state is RunState.FAILED and outcome.error is not None:
+        payloads.append(replace(cut_utf8(outcome.error.message, MAX_TEXT_BYTES), is_error=True))
+    return tuple(payloads)

@@ -1,0 +1,351 @@
+"""Writes down what a run's loop does: events, transcript entries and tool-call rows that belong together in one change.
+
+Owner of the run's message in progress and of the calls whose results are not in the transcript yet; so it alone can
+close a run, whatever stopped it: the text so far is kept once, and every call gets its result.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lanewayd.clock import TimerHandle
+from lanewayd.errors import ClaimLost
+from lanewayd.events import (
+    AssistantDelta,
+    EventPayload,
+    Lifecycle,
+    LifecyclePhase,
+    MessageEnded,
+    NewEvent,
+    ReasoningDelta,
+    ToolPhase,
+    ToolProgress,
+)
+from lanewayd.messages import (
+    AssistantMessage,
+    Payload,
+    RunError,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolOutcome,
+    ToolResultMessage,
+    Usage,
+    cut_utf8,
+)
+from lanewayd.records import EntryKind, NewEntry, Run, RunState, ToolCallRow, ToolCallState
+from lanewayd.runs.call_rows import (
+    RESTART_TEXT,
+    UNKNOWN_TEXT,
+    call_of,
+    finished_row,
+    known_result,
+    result_event,
+    stopped_result,
+)
+from lanewayd.runs.collaborators import Collaborators
+from lanewayd.runs.deltas import DeltaMerger, Piece
+from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, end_of, terminal_of
+from lanewayd.runs.runlog import RunLog
+from lanewayd.store.interface import RunChange, RunEnd
+from lanewayd.tools.interface import ToolResult
+from lanewayd.transcript.entries import assistant_body, tool_result_body, valid_text
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    """A call of the last assistant message whose result is not in the transcript."""
+
+    row: ToolCallRow
+    is_shown: bool = False
+    result: ToolResultMessage | None = None
+
+
+class RunRecorder:
+    """Implements loop.interface.Recorder over a run's log."""
+
+    def __init__(self, run: Run, log: RunLog, collaborators: Collaborators) -> None:
+        """`run` as its start returned it."""
+        self._run = run
+        self._log = log
+        self._clock = collaborators.clock
+        self._ids = collaborators.ids
+        self._interval_s = collaborators.settings.delta_interval_s
+        self._sanitiser = collaborators.sanitiser
+        self._watches = collaborators.watches
+        self._has_pending_error = False
+        self._started_s = self._clock.monotonic()
+        self._message_id = self._ids.message()
+        self._merger = DeltaMerger(self._interval_s)
+        self._text: list[str] = []
+        self._last_text = ""
+        self._timer: TimerHandle | None = None
+        self._calls: dict[str, _OpenCall] = {}
+        self._usage = Usage()
+
+    @property
+    def used_s(self) -> float:
+        """The budget used so far, by all dispatches."""
+        return self._run.used_s + self._clock.monotonic() - self._started_s
+
+    @property
+    def last_text(self) -> str:
+        """What the run said last: the message in progress, else the last one that ended."""
+        return "".join(self._text) or self._last_text
+
+    def resume(self, rows: Sequence[ToolCallRow], *, last_text: str, usage: Usage) -> list[ToolResultMessage]:
+        """Go on where an earlier dispatch stood: take over its open calls, return the results that are known.
+
+        A launched call gets the result "outcome unknown" here (D-2); the caller gives idempotent ones as REQUESTED.
+        """
+        self._last_text = last_text
+        self._usage = usage
+        known = []
+        for row in rows:
+            call = self._calls[row.call_id] = _OpenCall(row, is_shown=row.state is not ToolCallState.REQUESTED)
+            if row.state is ToolCallState.FINISHED:
+                call.result = known_result(row)
+            elif row.state is ToolCallState.LAUNCHED:
+                unknown = ToolResult(UNKNOWN_TEXT, is_error=True, outcome=ToolOutcome.UNKNOWN)
+                self.tool_finished(call_of(row), unknown, duration_s=0.0, really_ran=False)
+            if call.result is not None:
+                known.append(call.result)
+        return known
+
+    # --- what the loop tells (loop.interface.Recorder) ---------------------------------------------------------------
+
+    def text(self, content_index: int, text: str) -> None:
+        self._text.append(valid_text(text))
+        self._show(False, content_index, text)
+
+    def reasoning(self, content_index: int, text: str) -> None:
+        self._show(True, content_index, text)
+
+    def block_ended(self) -> None:
+        self._emit_pieces(self._merger.flush(self._clock.monotonic()))
+
+    def message_ended(self, message: AssistantMessage) -> None:
+        self.block_ended()
+        self._got_over_error()
+        entry_id = self._ids.entry()
+        rows = tuple(
+            ToolCallRow(
+                self._run.run_id,
+                call.call_id,
+                entry_id,
+                index,
+                call.name,
+                call.arguments_json,
+                ToolCallState.REQUESTED,
+            )
+            for index, call in enumerate(message.tool_calls)
+        )
+        self._append(
+            self._ended_event(message, entry_id),
+            entries=(self._entry(entry_id, EntryKind.ASSISTANT, assistant_body(message, self._message_id)),),
+            tool_calls=rows,
+            open_message_id="",
+            got_on=not rows,
+        )
+        self._calls = {row.call_id: _OpenCall(row) for row in rows}
+        self._last_text = message.text
+        self._usage += message.usage
+        self._next_message()
+
+    def retry(self, error: RunError, *, attempt: int, delay_s: float) -> None:
+        self._merger.flush(self._clock.monotonic())
+        void = self._message_id if self._merger.has_shown else ""
+        self._append(
+            Lifecycle(
+                LifecyclePhase.RETRY,
+                RunState.RUNNING.value,
+                error=error,
+                attempt=attempt,
+                delay_s=delay_s,
+                void_message_id=void,
+                provider=error.provider,
+                model=error.model,
+            ),
+            open_message_id="",
+        )
+        self._has_pending_error = True
+        self._watches.set_pending_error(self._run.run_id, error)
+        self._next_message()
+
+    async def launch(self, calls: Sequence[ToolCall], *, durable: bool) -> None:
+        events, rows = [], []
+        for call in calls:
+            open_call = self._calls[call.call_id]
+            open_call.is_shown = True
+            arguments = self._sanitiser.arguments(call.arguments_json)
+            events.append(ToolProgress(ToolPhase.START, call.call_id, call.name, arguments_json=arguments))
+            if durable:
+                open_call.row = replace(open_call.row, state=ToolCallState.LAUNCHED)
+                rows.append(open_call.row)
+        self._append(*events, tool_calls=tuple(rows))
+        if durable:
+            await self._log.stored()
+
+    def tool_update(self, call: ToolCall, text: str) -> None:
+        self._append(
+            ToolProgress(ToolPhase.UPDATE, call.call_id, call.name, result=Payload(self._sanitiser.text(text)))
+        )
+
+    def tool_finished(self, call: ToolCall, result: ToolResult, *, duration_s: float, really_ran: bool) -> None:
+        open_call = self._calls[call.call_id]
+        text = valid_text(result.text)
+        open_call.result = ToolResultMessage(call.call_id, call.name, text, result.is_error, result.outcome)
+        open_call.row = finished_row(open_call.row, open_call.result)
+        self._append(
+            result_event(open_call.result, self._sanitiser.text(text), duration_s),
+            tool_calls=(open_call.row,),
+            got_on=really_ran and result.outcome is not ToolOutcome.ABORTED,
+        )
+
+    def batch_settled(self, results: Sequence[ToolResultMessage]) -> None:
+        self._append(entries=tuple(self._result_entry(result) for result in results))
+        self._calls = {}
+
+    # --- closing -----------------------------------------------------------------------------------------------------
+
+    def hand_over(self, *, is_cut: bool) -> None:
+        """Leave the run to the next process (D-18). `is_cut`: its launched calls were stopped: that is their result."""
+        self._stop_timer()
+        if is_cut:
+            stopped = ToolResult(RESTART_TEXT, is_error=True, outcome=ToolOutcome.ABORTED)
+            for call in self._calls.values():
+                if call.result is None and call.row.state is ToolCallState.LAUNCHED:
+                    self.tool_finished(call_of(call.row), stopped, duration_s=0.0, really_ran=False)
+        self._append(handed_over=True)
+
+    def close(self, outcome: Outcome) -> None:
+        """Append the end: text in progress as a message, a result for every open call, the terminal event - one change.
+
+        A run that did not succeed shows what it said last, and the usage up to there.
+        """
+        self._stop_timer()
+        if outcome.state is not RunState.SUCCEEDED:
+            outcome = replace(outcome, text=self.last_text, usage=outcome.usage or self._usage)
+        events: list[EventPayload] = self._piece_events(self._merger.flush(self._clock.monotonic()))
+        entries: list[NewEntry] = []
+        partial = "".join(self._text)
+        if partial.strip():
+            stop = StopReason.ERROR if outcome.error is not None else StopReason.ABORTED
+            provider, _, model = self._run.request.model.partition("/")
+            message = AssistantMessage((Text(partial),), provider, model, stop)
+            entry_id = self._ids.entry()
+            entries.append(self._entry(entry_id, EntryKind.ASSISTANT, assistant_body(message, self._message_id)))
+            events.append(self._ended_event(message, entry_id))
+        rows = []
+        for call in self._calls.values():
+            if call.result is None:
+                call.result = stopped_result(call.row)
+                rows.append(finished_row(call.row, call.result))
+                if not call.is_shown:
+                    arguments = self._sanitiser.arguments(call.row.arguments_json)
+                    events.append(
+                        ToolProgress(ToolPhase.START, call.row.call_id, call.row.name, arguments_json=arguments)
+                    )
+                events.append(result_event(call.result, call.result.text, None))
+            entries.append(self._result_entry(call.result))
+        ended_at = self._clock.now()
+        events.append(terminal_of(outcome, self._run, ended_at))
+        self._append(
+            *events,
+            entries=tuple(entries),
+            tool_calls=tuple(rows),
+            open_message_id="",
+            got_on=outcome.state is RunState.SUCCEEDED,
+            end=end_of(outcome, ended_at),
+        )
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _show(self, is_reasoning: bool, content_index: int, text: str) -> None:
+        self._got_over_error()
+        now_s = self._clock.monotonic()
+        self._emit_pieces(self._merger.add(is_reasoning, content_index, valid_text(text), now_s))
+        due_at = self._merger.due_at
+        if due_at is not None and self._timer is None:
+            self._timer = self._clock.call_later(max(0.0, due_at - now_s), self._flush_due)
+
+    def _flush_due(self) -> None:
+        self._timer = None
+        try:
+            self.block_ended()
+        except ClaimLost:
+            logger.debug("held text of an overtaken run dropped", extra={"run_id": self._run.run_id})
+
+    def _emit_pieces(self, pieces: Sequence[Piece]) -> None:
+        if pieces:
+            self._append(*self._piece_events(pieces), open_message_id=self._message_id)
+
+    def _piece_events(self, pieces: Sequence[Piece]) -> list[EventPayload]:
+        return [
+            (ReasoningDelta if piece.is_reasoning else AssistantDelta)(
+                self._message_id, piece.content_index, piece.offset, piece.text
+            )
+            for piece in pieces
+        ]
+
+    def _ended_event(self, message: AssistantMessage, entry_id: str) -> MessageEnded:
+        cut = cut_utf8(message.text, MAX_TEXT_BYTES)
+        return MessageEnded(
+            self._message_id,
+            "assistant",
+            entry_id,
+            cut.text,
+            truncated=cut.truncated,
+            total_bytes=cut.total_bytes,
+            stop_reason=message.stop_reason.value,
+            usage=None if message.usage.unavailable else message.usage,
+        )
+
+    def _result_entry(self, result: ToolResultMessage) -> NewEntry:
+        return self._entry(self._ids.entry(), EntryKind.TOOL_RESULT, tool_result_body(result))
+
+    def _entry(self, entry_id: str, kind: EntryKind, body_json: str) -> NewEntry:
+        return NewEntry(entry_id, self._clock.now(), kind, body_json)
+
+    def _append(
+        self,
+        *payloads: EventPayload,
+        entries: tuple[NewEntry, ...] = (),
+        tool_calls: tuple[ToolCallRow, ...] = (),
+        open_message_id: str | None = None,
+        got_on: bool = False,
+        handed_over: bool = False,
+        end: RunEnd | None = None,
+    ) -> None:
+        now = end.ended_at if end is not None else self._clock.now()
+        is_step = bool(entries or tool_calls or handed_over or end is not None)
+        self._log.append(
+            RunChange(
+                events=tuple(NewEvent(now, payload) for payload in payloads),
+                entries=entries,
+                tool_calls=tool_calls,
+                used_s=self.used_s if is_step else None,
+                open_message_id=open_message_id,
+                got_on=got_on,
+                handed_over=handed_over,
+                end=end,
+            )
+        )
+
+    def _next_message(self) -> None:
+        self._stop_timer()
+        self._message_id = self._ids.message()
+        self._merger = DeltaMerger(self._interval_s)
+        self._text = []
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _got_over_error(self) -> None:
+        if self._has_pending_error:
+            self._has_pending_error = False
+            self._watches.set_pending_error(self._run.run_id, None)

@@ -1,0 +1,263 @@
+"""Accept, look up, wait, abort: every change of a run's row that a caller asks for goes through here.
+
+The registry resolves what a message means (agent, session, model, limits), gives the store the command, and hears of
+each commit: it puts an accepted run into the lanes before the caller learns of it (D-1), and wakes those who wait.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.records import Run, RunRequest, RunState
+from lanewayd.runs.collaborators import Collaborators
+from lanewayd.runs.ids import time_ordered_uuid
+from lanewayd.runs.interface import AbortReceipt, NewMessage, WaitOutcome, WaitResult
+from lanewayd.runs.outcome import StopCause
+from lanewayd.runs.scheduler import Scheduler
+from lanewayd.sessions.keys import agent_of, canonical_key, normal_agent_id, one_off_key
+from lanewayd.store.interface import (
+    AbortRequested,
+    Accepted,
+    AcceptRun,
+    Appended,
+    AppendToRun,
+    IdempotencyKey,
+    RequestAbort,
+    RunFilter,
+    SessionSelector,
+)
+
+ABORT_ANSWER_S = 5.0
+"""`Abort` waits at most this long for terminal events (D-20)."""
+KEY_KEPT_FOR = timedelta(hours=24)
+
+
+class AgentCatalog(Protocol):
+    """The agents of the settings."""
+
+    def has(self, agent_id: str) -> bool:
+        """Whether the agent is configured."""
+
+    def timeout_s(self, agent_id: str) -> float:
+        """Its run budget; 0 = none."""
+
+    def model(self, agent_id: str, requested: str) -> str:
+        """`provider/model` for a run. Raises MODEL_UNKNOWN, MODEL_NOT_CONFIGURED."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptLimits:
+    """Limits of acceptance."""
+
+    max_queued_runs: int
+    max_depth: int
+
+
+class RunRegistry:
+    """The run service of one process."""
+
+    def __init__(
+        self, collaborators: Collaborators, *, scheduler: Scheduler, agents: AgentCatalog, limits: AcceptLimits
+    ) -> None:
+        self._store = collaborators.store
+        self._clock = collaborators.clock
+        self._ids = collaborators.ids
+        self._watches = collaborators.watches
+        self._scheduler = scheduler
+        self._agents = agents
+        self._limits = limits
+        self._accepting = 0
+        self._is_refusing = False
+
+    # --- calls -------------------------------------------------------------------------------------------------------
+
+    async def accept(self, message: NewMessage) -> Accepted:
+        """Make the message durable; returns when it is. Cancelling the caller changes nothing any more.
+
+        Raises AGENT_NOT_FOUND, SESSION_KEY_MALFORMED, FIELD_INVALID, MODEL_UNKNOWN, MODEL_NOT_CONFIGURED,
+        IDEMPOTENCY_KEY_REUSED, SESSION_NOT_FOUND, RUN_NOT_FOUND, NESTED_IN_SESSION, QUEUE_FULL, DRAINING,
+        STORE_UNAVAILABLE.
+        """
+        if self._is_refusing:
+            raise LanewayError(
+                ErrorCode.DRAINING, "the server is leaving and takes no more messages; send it again", retry_after_s=1.0
+            )
+        session_key, agent_id = await self._session_of(message)
+        command = self._command(message, session_key, agent_id)
+        self._accepting += 1
+        try:
+            return await self._store.accept(command)
+        finally:
+            self._accepting -= 1
+
+    async def run(self, tenant: str, run_id: str) -> Run:
+        """The run as it is. Raises RUN_NOT_FOUND."""
+        run = await self._store.run(tenant, run_id)
+        if run is None:
+            raise LanewayError(
+                ErrorCode.RUN_NOT_FOUND,
+                "there is no such run, or it is older than the retention",
+                metadata={"run_id": run_id},
+            )
+        return run
+
+    async def runs(  # noqa: PLR0913 - the filters of one list
+        self,
+        tenant: str,
+        *,
+        session_key: str = "",
+        states: tuple[RunState, ...] = (),
+        agent_id: str = "",
+        label: str = "",
+        before_no: int | None = None,
+        limit: int = 50,
+    ) -> list[Run]:
+        """Newest first, those below `before_no` in acceptance order; empty parts do not filter."""
+        key = canonical_key(session_key, "") if session_key else ""
+        which = RunFilter(key, states, normal_agent_id(agent_id) if agent_id else "", label)
+        return await self._store.runs(tenant, which, before_no=before_no, limit=limit)
+
+    async def wait(self, tenant: str, run_id: str, timeout_s: float) -> WaitResult:
+        """The run when it has ended, or as it is after `timeout_s` or when the server leaves. Raises RUN_NOT_FOUND."""
+        watch = self._watches.find(run_id)  # before the read, so that no end is missed
+        run = await self.run(tenant, run_id)
+        if not run.state.is_ended and watch is None:
+            watch = self._watches.find(run_id)
+        if run.state.is_ended or watch is None:
+            return WaitResult(WaitOutcome.ENDED if run.state.is_ended else WaitOutcome.EXPIRED, run)
+        await self._watches.until_ended(watch, timeout_s)
+        run = await self.run(tenant, run_id)
+        if run.state.is_ended:
+            return WaitResult(WaitOutcome.ENDED, run)
+        outcome = WaitOutcome.DRAINING if self._watches.is_leaving else WaitOutcome.EXPIRED
+        return WaitResult(outcome, run, watch.pending_error)
+
+    async def abort_run(self, tenant: str, run_id: str, *, stop_reason: str, reason: str) -> AbortReceipt:
+        """Abort one run (D-20). Raises RUN_NOT_FOUND; an ended run is an empty receipt."""
+        return await self._abort(
+            RequestAbort(tenant, self._clock.now(), stop_reason=stop_reason, reason=reason, run_id=run_id)
+        )
+
+    async def abort_session(
+        self, tenant: str, session_key: str, *, clear_queued: bool, stop_reason: str, reason: str
+    ) -> AbortReceipt:
+        """Abort a session's running run and, with `clear_queued`, before it the queued ones.
+
+        Raises SESSION_NOT_FOUND.
+        """
+        key = canonical_key(session_key, "")
+        if await self._store.session(tenant, key) is None:
+            raise LanewayError(ErrorCode.SESSION_NOT_FOUND, f"there is no session {key}")
+        return await self._abort(
+            RequestAbort(
+                tenant,
+                self._clock.now(),
+                stop_reason=stop_reason,
+                reason=reason,
+                session_key=key,
+                clear_queued=clear_queued,
+            )
+        )
+
+    # --- what the drain says -----------------------------------------------------------------------------------------
+
+    def refuse(self) -> None:
+        """From now on `accept` answers DRAINING."""
+        self._is_refusing = True
+
+    # --- what the store says (part of store.interface.CommitListener) ------------------------------------------------
+
+    def committed(self, command: object, result: object) -> None:
+        """A command is durable: lanes and waiters learn of it."""
+        if isinstance(result, Accepted):
+            if result.run is not None:
+                self._watches.open(result.run_id)
+                self._scheduler.enqueue(result.run)
+        elif isinstance(result, Appended):
+            if result.run is not None:
+                self._watches.close(result.run.run_id)
+            elif isinstance(command, AppendToRun) and any(change.got_on for change in command.changes):
+                self._scheduler.got_on(command.run_id)
+        elif isinstance(result, AbortRequested) and isinstance(command, RequestAbort):
+            for run in result.cancelled:
+                self._scheduler.cancel_queued(run.run_id)
+                self._watches.close(run.run_id)
+            for run_id in result.running:
+                self._scheduler.stop(run_id, StopCause.ABORT, command.stop_reason)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    async def _session_of(self, message: NewMessage) -> tuple[str, str]:
+        """(canonical session key, agent id) of a message."""
+        wanted = normal_agent_id(message.agent_id) if message.agent_id else ""
+        if message.session_key:
+            key = canonical_key(message.session_key, wanted)
+        elif message.session_id:
+            owner = await self._store.session_key_of(message.tenant, message.session_id)
+            if owner is None:
+                raise LanewayError(ErrorCode.SESSION_NOT_FOUND, "there is no session with this session_id")
+            key = canonical_key(owner, wanted)
+        else:
+            key = one_off_key(wanted or normal_agent_id(""), str(time_ordered_uuid()))
+        agent_id = agent_of(key)
+        if not self._agents.has(agent_id):
+            raise LanewayError(
+                ErrorCode.AGENT_NOT_FOUND,
+                f"there is no agent {agent_id!r}; add [agents.list.{agent_id}] to the settings",
+            )
+        return key, agent_id
+
+    def _command(self, message: NewMessage, session_key: str, agent_id: str) -> AcceptRun:
+        timeout_s = self._agents.timeout_s(agent_id) if message.timeout_s is None else message.timeout_s
+        request = RunRequest(
+            message=message.message,
+            agent_id=agent_id,
+            lane=message.lane.strip(),
+            priority=message.priority,
+            model=self._agents.model(agent_id, message.model),
+            timeout_s=timeout_s,
+            extra_system_prompt=message.extra_system_prompt,
+            label=message.label,
+            tools_allow=message.tools_allow,
+            tools_deny=message.tools_deny,
+            max_turns=message.max_turns,
+            parent_run_id=message.parent_run_id,
+            metadata=message.metadata,
+            queue_mode=message.queue_mode,
+            channel=message.channel,
+            to=message.to,
+            account_id=message.account_id,
+            thread_id=message.thread_id,
+            provenance_json=message.provenance_json,
+            traceparent=message.traceparent,
+        )
+        key = None
+        if message.idempotency_key:
+            key = IdempotencyKey(message.idempotency_key, message.request_hash, message.hash_version, KEY_KEPT_FOR)
+        return AcceptRun(
+            tenant=message.tenant,
+            run_id=self._ids.run(),
+            session=SessionSelector(session_key, message.session_id, agent_id, message.label, self._ids.session()),
+            request=request,
+            key=key,
+            now=self._clock.now(),
+            has_room=self._scheduler.book.queued + self._accepting < self._limits.max_queued_runs,
+            max_depth=self._limits.max_depth,
+        )
+
+    async def _abort(self, command: RequestAbort) -> AbortReceipt:
+        requested = await self._store.request_abort(command)
+        deadline = self._clock.monotonic() + ABORT_ANSWER_S
+        aborted, pending = [], []
+        for run_id in requested.running:
+            watch = self._watches.find(run_id)
+            if watch is not None:
+                await self._watches.until_ended(watch, deadline - self._clock.monotonic())
+            run = await self._store.run(command.tenant, run_id)
+            if run is not None and not run.state.is_ended:
+                pending.append(run_id)
+            elif run is not None and run.state is RunState.CANCELLED:
+                aborted.append(run_id)
+        cancelled = tuple(run.run_id for run in requested.cancelled)
+        return AbortReceipt(tuple(aborted), cancelled, tuple(pending))

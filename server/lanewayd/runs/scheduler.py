@@ -1,0 +1,148 @@
+"""Starts the runs whose turn has come, and stops them. Owner of the TaskGroup in which every run is supervised, and of
+the LaneBook that decides."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from lanewayd.clock import Clock, TimerHandle
+from lanewayd.records import Run
+from lanewayd.runs.lanes import LaneBook, Ticket
+from lanewayd.runs.outcome import StopCause
+from lanewayd.runs.supervision import Supervision
+from lanewayd.store.interface import Store
+
+logger = logging.getLogger(__name__)
+
+GATE_LIMIT_S = 30.0
+"""A run with one charge holds the recovery gate no longer than this (D-2)."""
+
+
+class Scheduler:
+    """Runs wait here from `enqueue` until their supervision has ended."""
+
+    def __init__(
+        self, book: LaneBook, *, store: Store, clock: Clock, supervision: Callable[[Run, bool], Supervision]
+    ) -> None:
+        """`supervision` makes one for a run; its second argument says whether the run is recovered."""
+        self._book = book
+        self._store = store
+        self._clock = clock
+        self._make_supervision = supervision
+        self._supervisions: dict[str, Supervision] = {}
+        self._recovered: dict[str, Run] = {}
+        self._gate_timers: dict[str, TimerHandle] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._is_admitting = False
+        self._leave = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def book(self) -> LaneBook:
+        """The lanes as they are; read only for others."""
+        return self._book
+
+    @property
+    def executing(self) -> int:
+        """Runs under supervision."""
+        return len(self._supervisions)
+
+    async def serve(self) -> None:
+        """Supervise runs until `leave`; returns when none is left under supervision."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            await self._leave.wait()
+
+    def leave(self) -> None:
+        """No further run comes: `serve` returns when the last one has ended."""
+        self._is_admitting = False
+        self._leave.set()
+
+    def start_admitting(self) -> None:
+        """Recovery has put everything in its place: runs may start."""
+        self._is_admitting = True
+        self._admit(None)
+
+    def stop_admitting(self) -> None:
+        """A drain has begun: no queued run is started any more."""
+        self._is_admitting = False
+
+    def enqueue(self, run: Run) -> None:
+        """A run was accepted."""
+        self._book.enqueue(_ticket(run))
+        self._admit(run)
+
+    def enqueue_recovered(self, run: Run) -> None:
+        """A run that another process left RUNNING: first in its session, and through the gate if it was charged."""
+        self._recovered[run.run_id] = run
+        self._book.enqueue(_ticket(run, is_gated=run.charges > 0), is_first=True)
+
+    def cancel_queued(self, run_id: str) -> None:
+        """The run has ended while it was queued."""
+        if self._book.cancel(run_id):
+            self._admit(None)
+
+    def stop(self, run_id: str, cause: StopCause, stop_reason: str = "") -> None:
+        """Stop a run under supervision; harmless for any other."""
+        supervision = self._supervisions.get(run_id)
+        if supervision is not None:
+            supervision.stop(cause, stop_reason)
+
+    def stop_all(self, cause: StopCause) -> None:
+        """Stop every run under supervision."""
+        for supervision in list(self._supervisions.values()):
+            supervision.stop(cause)
+
+    def got_on(self, run_id: str) -> None:
+        """A run committed a result: it need not hold the recovery gate."""
+        timer = self._gate_timers.pop(run_id, None)
+        if timer is not None:
+            timer.cancel()
+        self._book.leave_gate(run_id)
+        self._admit(None)
+
+    def free_slot(self, run_id: str) -> None:
+        """The run has ended while its task unwinds: its lane has room, its session stays taken."""
+        self._book.free_slot(run_id)
+        self._admit(None)
+
+    async def idle(self) -> None:
+        """Return when no run is under supervision."""
+        await self._idle.wait()
+
+    def _admit(self, at_hand: Run | None) -> None:
+        if not self._is_admitting or self._group is None:
+            return
+        for ticket in self._book.admit():
+            run = at_hand if at_hand is not None and at_hand.run_id == ticket.run_id else None
+            self._idle.clear()
+            self._group.create_task(self._dispatch(ticket, run), name=f"supervise {ticket.run_id}")
+
+    async def _dispatch(self, ticket: Ticket, at_hand: Run | None) -> None:
+        """Supervise one run and give its place back, whatever happens."""
+        run_id = ticket.run_id
+        try:
+            recovered = self._recovered.pop(run_id, None)
+            run = recovered or at_hand or await self._store.run(ticket.tenant, run_id)
+            if run is not None:
+                if ticket.is_gated and run.charges == 1:
+                    self._gate_timers[run_id] = self._clock.call_later(GATE_LIMIT_S, lambda: self.got_on(run_id))
+                supervision = self._supervisions[run_id] = self._make_supervision(run, recovered is not None)
+                await supervision.supervise()
+        except Exception:  # the edge of the run: one run's fault must not end the others'
+            logger.exception("supervision failed", extra={"run_id": run_id})
+        finally:
+            self._supervisions.pop(run_id, None)
+            timer = self._gate_timers.pop(run_id, None)
+            if timer is not None:
+                timer.cancel()
+            self._book.release(run_id)
+            if not self._book.active:
+                self._idle.set()
+            self._admit(None)
+
+
+def _ticket(run: Run, *, is_gated: bool = False) -> Ticket:
+    request = run.request
+    return Ticket(run.run_id, run.tenant, run.session_key, request.lane, request.priority, is_gated)

@@ -1,0 +1,90 @@
+"""The run service's side of sessions: stop their runs, write under their lock, export their entries.
+
+Implements the protocols of sessions/interface.py, which may not know of runs, locks or transcripts.
+"""
+
+import json
+from collections.abc import AsyncGenerator
+
+from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.records import EntryKind, NewEntry, Session
+from lanewayd.runs.collaborators import Collaborators
+from lanewayd.runs.registry import RunRegistry
+from lanewayd.store.interface import DeleteSession, ResetSession
+from lanewayd.transcript.entries import reset_body
+from lanewayd.transcript.export import ExportIds, export_header, export_line
+
+PAGE_ENTRIES = 200
+
+
+class SessionControl:
+    """See the module."""
+
+    def __init__(self, collaborators: Collaborators, registry: RunRegistry) -> None:
+        self._store = collaborators.store
+        self._clock = collaborators.clock
+        self._ids = collaborators.ids
+        self._locks = collaborators.locks
+        self._workspace_of = collaborators.workspace_of
+        self._registry = registry
+
+    async def stop(self, tenant: str, session_key: str, *, stop_reason: str) -> tuple[str, ...]:
+        """Abort queued runs, then the running one. Raises SESSION_ACTIVE when one does not let go in time."""
+        receipt = await self._registry.abort_session(
+            tenant, session_key, clear_queued=True, stop_reason=stop_reason, reason=""
+        )
+        if receipt.pending_run_ids:
+            raise LanewayError(
+                ErrorCode.SESSION_ACTIVE,
+                "a run of the session is still being stopped; try again in a moment",
+                metadata={"run_id": receipt.pending_run_ids[0]},
+            )
+        return receipt.aborted_run_ids + receipt.cancelled_run_ids
+
+    async def reset(self, tenant: str, session_key: str, entry: NewEntry) -> Session:
+        """Append the reset entry. Raises SESSION_NOT_FOUND, SESSION_ACTIVE, SESSION_BUSY."""
+        await self._check_idle(tenant, session_key)
+        held = await self._locks.acquire(tenant, session_key, run_id="")
+        try:
+            return await self._store.reset_session(ResetSession(tenant, session_key, entry))
+        finally:
+            await self._locks.release(held)
+
+    async def delete(self, tenant: str, session_key: str) -> None:
+        """Remove the session. Raises as `reset`."""
+        await self._check_idle(tenant, session_key)
+        held = await self._locks.acquire(tenant, session_key, run_id="")
+        try:
+            await self._store.delete_session(DeleteSession(tenant, session_key))
+        finally:
+            await self._locks.release(held)
+
+    def reset_entry(self) -> NewEntry:
+        """The entry after which a fresh window begins."""
+        return NewEntry(self._ids.entry(), self._clock.now(), EntryKind.RESET, reset_body())
+
+    async def lines(self, session: Session) -> AsyncGenerator[str, None]:
+        """The transcript as JSON lines, read in pages."""
+        yield _line(export_header(session, self._workspace_of(session.agent_id)))
+        ids, after_no = ExportIds(), 0
+        while True:
+            page = await self._store.entries(session.tenant, session.session_key, after_no=after_no, limit=PAGE_ENTRIES)
+            for number, entry in page:
+                after_no = number
+                yield _line(export_line(entry, ids))
+            if len(page) < PAGE_ENTRIES:
+                return
+
+    async def _check_idle(self, tenant: str, session_key: str) -> None:
+        """A session at work is refused before its lock is waited for: its run holds it."""
+        session = await self._store.session(tenant, session_key)
+        if session is not None and (session.active_run_id or session.queued_runs):
+            raise LanewayError(
+                ErrorCode.SESSION_ACTIVE,
+                "the session has runs that have not ended; abort them, or ask with force",
+                metadata={"run_id": session.active_run_id} if session.active_run_id else {},
+            )
+
+
+def _line(value: dict[str, object]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,172 @@
+"""One dispatch of a run from its start to its end, supervised.
+
+The supervisor starts the run in the store, lets the execution work in a task of its own, and writes the end whatever
+became of that task: an answer, an error, a crash, an abort, a deadline, a drain. It returns when the task is gone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from lanewayd.clock import TimerHandle
+from lanewayd.errors import ClaimLost, ErrorCode, RunNotStartable, StoreUnavailable
+from lanewayd.events import Lifecycle, LifecyclePhase, MessageEnded, NewEvent
+from lanewayd.loop.interface import Parked
+from lanewayd.loop.limits import remaining_budget_s
+from lanewayd.messages import RunError, UserMessage, cut_utf8
+from lanewayd.records import EntryKind, NewEntry, Run, RunState
+from lanewayd.runs.backoff import Backoff
+from lanewayd.runs.collaborators import Collaborators
+from lanewayd.runs.execution import Execution
+from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, StopCause, aborted, deadline_passed, failed
+from lanewayd.runs.recorder import RunRecorder
+from lanewayd.runs.runlog import RunLog
+from lanewayd.store.interface import StartRun
+from lanewayd.transcript.entries import user_body, valid_text
+
+logger = logging.getLogger(__name__)
+
+
+class Supervision:
+    """Supervises one dispatch. Owner of the run's task and of the reason it was stopped for."""
+
+    def __init__(
+        self, run: Run, collaborators: Collaborators, *, is_recovered: bool, on_slot_free: Callable[[str], None]
+    ) -> None:
+        """`on_slot_free`: the run has ended, but its task still unwinds: its place in the lane can be used."""
+        self._run = run
+        self._with = collaborators
+        self._is_recovered = is_recovered
+        self._on_slot_free = on_slot_free
+        self._cause: StopCause | None = None
+        self._stop_reason = ""
+        self._work: asyncio.Task[Outcome | Parked | None] | None = None
+        self._unwind_limit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._timers: list[TimerHandle] = []
+
+    def stop(self, cause: StopCause, stop_reason: str = "") -> None:
+        """Stop the run; the first cause stands. Harmless when the work is done."""
+        if self._cause is not None:
+            return
+        self._cause, self._stop_reason = cause, stop_reason
+        self._timers.append(self._with.clock.call_later(self._with.settings.unwind_limit_s, self._end_unwinding))
+        if self._work is not None:
+            self._work.cancel()
+
+    async def supervise(self) -> None:
+        """Return when the run has ended or was handed over, and nothing of it is left at work."""
+        run = await self._start()
+        if run is None:
+            return
+        log = RunLog(run, store=self._with.store, clock=self._with.clock)
+        recorder = RunRecorder(run, log, self._with)
+        execution = Execution(run, recorder, self._with)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(log.pump(), name=f"log {run.run_id}")
+            try:
+                await self._work_to_end(run, execution, recorder, log, group)
+            finally:
+                log.close()
+                await execution.close()
+
+    async def _work_to_end(
+        self, run: Run, execution: Execution, recorder: RunRecorder, log: RunLog, group: asyncio.TaskGroup
+    ) -> None:
+        self._arm_deadline(run)
+        self._work = group.create_task(_contained(execution.work(), run.run_id), name=f"run {run.run_id}")
+        if self._cause is not None:
+            self._work.cancel()
+        try:
+            await self._gone_or_unwinding(self._work)
+            self._write_end(run, recorder, self._work)
+            await log.stored()
+        except ClaimLost:
+            logger.warning("run overtaken, its end is not ours to write", extra={"run_id": run.run_id})
+        finally:
+            for timer in self._timers:
+                timer.cancel()
+        if not self._work.done():
+            logger.error("run ended, but a tool does not let go", extra={"run_id": run.run_id})
+            self._on_slot_free(run.run_id)
+            await asyncio.wait({self._work})
+
+    def _write_end(self, run: Run, recorder: RunRecorder, work: "asyncio.Task[Outcome | Parked | None]") -> None:
+        result = work.result() if work.done() and not work.cancelled() else None
+        if isinstance(result, Outcome):
+            recorder.close(result)
+        elif isinstance(result, Parked):
+            recorder.hand_over(is_cut=False)
+        elif self._cause is StopCause.DRAIN:
+            recorder.hand_over(is_cut=True)
+        elif self._cause is StopCause.ABORT:
+            recorder.close(aborted(self._stop_reason))
+        elif self._cause is StopCause.DEADLINE:
+            recorder.close(deadline_passed(run.request.timeout_s))
+        else:
+            error = RunError(
+                ErrorCode.INTERNAL.value, "the server failed inside; its log holds the fault under this run's id"
+            )
+            recorder.close(failed(error))
+
+    async def _gone_or_unwinding(self, work: "asyncio.Task[Outcome | Parked | None]") -> None:
+        """Return when the task is gone, or was stopped and has not let go within the limit."""
+        futures: list[asyncio.Future[Any]] = [work, self._unwind_limit]
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+
+    def _end_unwinding(self) -> None:
+        if not self._unwind_limit.done():
+            self._unwind_limit.set_result(None)
+
+    def _arm_deadline(self, run: Run) -> None:
+        remaining_s = remaining_budget_s(run.request.timeout_s, run.used_s)
+        if remaining_s is not None:
+            self._timers.append(self._with.clock.call_later(remaining_s, lambda: self.stop(StopCause.DEADLINE)))
+
+    async def _start(self) -> Run | None:
+        """The run as started; None when it was cancelled or ended before, or the server leaves first."""
+        command = self._start_command()
+        backoff = Backoff(self._with.clock)
+        while self._cause is not StopCause.DRAIN:
+            try:
+                return (await self._with.store.start(command)).run
+            except RunNotStartable:
+                return None
+            except StoreUnavailable:
+                await backoff.wait()
+        return None
+
+    def _start_command(self) -> StartRun:
+        run, now = self._run, self._with.clock.now()
+        if self._is_recovered:
+            recovered = Lifecycle(LifecyclePhase.RECOVERED, RunState.RUNNING.value, void_message_id=run.open_message_id)
+            return StartRun(run.run_id, now, recovered=True, events=(NewEvent(now, recovered),))
+        provider, _, model = run.request.model.partition("/")
+        start = Lifecycle(LifecyclePhase.START, RunState.RUNNING.value, started_at=now, provider=provider, model=model)
+        text = valid_text(run.request.message)
+        entry = NewEntry(self._with.ids.entry(), now, EntryKind.USER, user_body(UserMessage(text)))
+        cut = cut_utf8(text, MAX_TEXT_BYTES)
+        said = MessageEnded(
+            self._with.ids.message(),
+            "user",
+            entry.entry_id,
+            cut.text,
+            truncated=cut.truncated,
+            total_bytes=cut.total_bytes,
+        )
+        return StartRun(
+            run.run_id, now, recovered=False, entries=(entry,), events=(NewEvent(now, start), NewEvent(now, said))
+        )
+
+
+async def _contained(work: Coroutine[Any, Any, Outcome], run_id: str) -> Outcome | Parked | None:
+    """The work's outcome; None for a fault of ours, which is logged here. Cancellation passes through."""
+    try:
+        return await work
+    except Parked as parked:
+        return parked
+    except ClaimLost:
+        return None
+    except Exception:  # the edge of the run: a fault of ours ends this run only
+        logger.exception("run failed inside", extra={"run_id": run_id})
+        return None

@@ -1,0 +1,83 @@
+"""Who waits for which run to end. Owner of one watch per unended run, so it is bounded by them, not by history."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from lanewayd.clock import Clock
+from lanewayd.messages import RunError
+
+
+@dataclass(eq=False, slots=True)
+class Watch:
+    """One unended run, until its terminal event is readable."""
+
+    has_ended: bool = False
+    pending_error: RunError | None = None
+    waiters: set["asyncio.Future[None]"] = field(default_factory=set)
+
+
+class RunWatches:
+    """All unended runs of this process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._watches: dict[str, Watch] = {}
+        self._is_leaving = False
+
+    def __len__(self) -> int:
+        return len(self._watches)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Waits do not block any more."""
+        return self._is_leaving
+
+    def open(self, run_id: str) -> None:
+        """The run exists and has not ended."""
+        self._watches.setdefault(run_id, Watch())
+
+    def find(self, run_id: str) -> Watch | None:
+        """None for a run that has ended or is not of this process."""
+        return self._watches.get(run_id)
+
+    def set_pending_error(self, run_id: str, error: RunError | None) -> None:
+        """A failure that a retry follows; None when the run has got over it."""
+        watch = self._watches.get(run_id)
+        if watch is not None:
+            watch.pending_error = error
+
+    def close(self, run_id: str) -> None:
+        """The run has ended: wake all who wait. Idempotent."""
+        watch = self._watches.pop(run_id, None)
+        if watch is not None:
+            watch.has_ended = True
+            _wake(watch)
+
+    def leave(self) -> None:
+        """The server goes: wake all who wait, for good."""
+        self._is_leaving = True
+        for watch in self._watches.values():
+            _wake(watch)
+
+    async def until_ended(self, watch: Watch, timeout_s: float) -> None:
+        """Return when the run has ended, the server leaves, or `timeout_s` is over."""
+        if watch.has_ended or self._is_leaving or timeout_s <= 0:
+            return
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        watch.waiters.add(woken)
+        timer = self._clock.call_later(timeout_s, lambda: _resolve(woken))
+        try:
+            await woken
+        finally:
+            timer.cancel()
+            watch.waiters.discard(woken)
+
+
+def _wake(watch: Watch) -> None:
+    for waiter in watch.waiters:
+        _resolve(waiter)
+
+
+def _resolve(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,43 @@
+"""What sessions need from the rest of the service; app gives it."""
+
+from collections.abc import AsyncGenerator
+from datetime import datetime
+from typing import Protocol
+
+from lanewayd.records import Entry, NewEntry, Session
+
+
+class SessionStore(Protocol):
+    """The store, as far as sessions go."""
+
+    async def session(self, tenant: str, session_key: str) -> Session | None: ...
+    async def sessions(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[Session]: ...
+    async def entries(self, tenant: str, session_key: str, *, after_no: int, limit: int) -> list[tuple[int, Entry]]: ...
+    async def entry(self, tenant: str, session_key: str, entry_id: str) -> Entry | None: ...
+
+
+class SessionWriter(Protocol):
+    """Changes a session under its write lock. Both raise SESSION_NOT_FOUND and SESSION_ACTIVE."""
+
+    async def reset(self, tenant: str, session_key: str, entry: NewEntry) -> Session: ...
+    async def delete(self, tenant: str, session_key: str) -> None: ...
+
+
+class SessionStopper(Protocol):
+    """Ends all runs of a session."""
+
+    async def stop(self, tenant: str, session_key: str, *, stop_reason: str) -> tuple[str, ...]:
+        """The ids of the runs it ended; returns when none of them is at work."""
+
+
+class Exporter(Protocol):
+    """Writes a transcript in the exchange format."""
+
+    def lines(self, session: Session) -> AsyncGenerator[str, None]:
+        """JSON lines without their line end (spec 03, 7.2)."""
+
+
+class EntryMaker(Protocol):
+    """Makes the entry that marks a reset."""
+
+    def reset_entry(self) -> NewEntry: ...

@@ -1,0 +1,94 @@
+"""Sessions as callers see them: look up, list, reset, delete, read, export (D-21)."""
+
+from collections.abc import AsyncGenerator
+from datetime import datetime
+
+from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.records import Entry, Session
+from lanewayd.sessions.interface import EntryMaker, Exporter, SessionStopper, SessionStore, SessionWriter
+from lanewayd.sessions.keys import canonical_key
+
+NumberedEntries = list[tuple[int, Entry]]
+
+
+class Sessions:
+    """The session service. Keys are taken as the caller wrote them."""
+
+    def __init__(
+        self,
+        *,
+        store: SessionStore,
+        writer: SessionWriter,
+        stopper: SessionStopper,
+        exporter: Exporter,
+        entry_maker: EntryMaker,
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._stopper = stopper
+        self._exporter = exporter
+        self._entry_maker = entry_maker
+
+    async def get(self, tenant: str, session_key: str) -> Session:
+        """The session. Raises SESSION_NOT_FOUND, SESSION_KEY_MALFORMED."""
+        key = canonical_key(session_key, "")
+        session = await self._store.session(tenant, key)
+        if session is None:
+            raise LanewayError(ErrorCode.SESSION_NOT_FOUND, f"there is no session {key}")
+        return session
+
+    async def list(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
+        """Newest interaction first; only those after `before` in that order."""
+        return await self._store.sessions(tenant, before=before, limit=limit)
+
+    async def reset(self, tenant: str, session_key: str, *, force: bool) -> tuple[Session, tuple[str, ...]]:
+        """Begin a fresh window under the same id; what was said before stays readable.
+
+        With `force` its runs are aborted first, else they are SESSION_ACTIVE. Returns the session and the ids of the
+        runs that were aborted.
+        """
+        session = await self.get(tenant, session_key)
+        stopped: tuple[str, ...] = ()
+        while True:
+            if force:
+                stopped += await self._stopper.stop(tenant, session.session_key, stop_reason="reset")
+            try:
+                entry = self._entry_maker.reset_entry()
+                return await self._writer.reset(tenant, session.session_key, entry), stopped
+            except LanewayError as error:
+                if not force or error.code is not ErrorCode.SESSION_ACTIVE:
+                    raise  # with force: a message came in between; it is stopped too
+
+    async def delete(self, tenant: str, session_key: str, *, force: bool) -> tuple[str, ...]:
+        """Remove the session and what it holds. `force` and the answer as for `reset`."""
+        session = await self.get(tenant, session_key)
+        stopped: tuple[str, ...] = ()
+        while True:
+            if force:
+                stopped += await self._stopper.stop(tenant, session.session_key, stop_reason="deleted")
+            try:
+                await self._writer.delete(tenant, session.session_key)
+            except LanewayError as error:
+                if not force or error.code is not ErrorCode.SESSION_ACTIVE:
+                    raise
+            else:
+                return stopped
+
+    async def entries(self, tenant: str, session_key: str, *, after_no: int, limit: int) -> NumberedEntries:
+        """Oldest first, each with its number for paging. Raises SESSION_NOT_FOUND."""
+        session = await self.get(tenant, session_key)
+        return await self._store.entries(tenant, session.session_key, after_no=after_no, limit=limit)
+
+    async def entry(self, tenant: str, session_key: str, entry_id: str) -> Entry:
+        """Raises SESSION_NOT_FOUND, ENTRY_NOT_FOUND."""
+        session = await self.get(tenant, session_key)
+        entry = await self._store.entry(tenant, session.session_key, entry_id)
+        if entry is None:
+            raise LanewayError(ErrorCode.ENTRY_NOT_FOUND, "the session has no such entry")
+        return entry
+
+    async def export(self, tenant: str, session_key: str) -> AsyncGenerator[str, None]:
+        """One JSON line after the other: a header, then the entries, oldest first. Raises SESSION_NOT_FOUND."""
+        session = await self.get(tenant, session_key)
+        async for line in self._exporter.lines(session):
+            yield line

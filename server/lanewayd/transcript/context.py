@@ -1,0 +1,61 @@
+"""Entries -> what a run goes on from: the messages a model sees, and where this run stands in them (D-2). Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lanewayd.messages import AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage, Usage, UserMessage
+from lanewayd.records import Entry
+from lanewayd.transcript.entries import message_id_of, message_of
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stands in its session's transcript.
+
+    `unsettled` is the assistant message whose calls have no results yet; `final` the one that ended the run's loop, not
+    yet settled. At most one of the two is set. `turns` and `usage` count this run's model calls so far.
+    """
+
+    messages: tuple[Message, ...]
+    has_started: bool
+    """The run's user entry is there."""
+    turns: int
+    usage: Usage
+    unsettled: tuple[ToolCall, ...] = ()
+    unsettled_entry_id: str = ""
+    final: AssistantMessage | None = None
+    last_message: AssistantMessage | None = None
+    """The run's last assistant message, whatever became of it."""
+    final_message_id: str = ""
+
+
+def standing_of(entries: Sequence[Entry], run_id: str) -> Standing:
+    """Read a session's context, oldest entry first, from the view of `run_id`."""
+    messages: list[Message] = []
+    turns, usage, has_started = 0, Usage(), False
+    unsettled: tuple[ToolCall, ...] = ()
+    unsettled_entry_id = final_message_id = ""
+    final: AssistantMessage | None = None
+    last: AssistantMessage | None = None
+    for entry in entries:
+        message = message_of(entry)
+        if message is None:
+            continue
+        messages.append(message)
+        if entry.run_id != run_id:
+            continue
+        if isinstance(message, UserMessage):
+            has_started = True
+        elif isinstance(message, AssistantMessage):
+            turns += 1
+            usage += message.usage
+            last = message
+            unsettled, unsettled_entry_id = message.tool_calls, entry.entry_id
+            is_final = not message.tool_calls and message.stop_reason in (StopReason.STOP, StopReason.LENGTH)
+            final = message if is_final else None
+            final_message_id = message_id_of(entry) if is_final else ""
+        elif isinstance(message, ToolResultMessage):
+            unsettled, final = (), None
+    return Standing(
+        tuple(messages), has_started, turns, usage, unsettled, unsettled_entry_id, final, last, final_message_id
+    )

@@ -1,0 +1,84 @@
+"""Transcripts in the exchange format: a header, then one JSON object a line (spec 03, 7.2). Pure."""
+
+import hashlib
+import json
+from typing import Any
+
+from lanewayd.records import Entry, EntryKind, Session
+
+EXPORT_VERSION = 3
+
+
+class ExportIds:
+    """Gives entries the short ids of the format: 8 hex digits, the whole hash where two entries share those."""
+
+    def __init__(self) -> None:
+        self._short: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def short(self, entry_id: str) -> str:
+        """The id of an entry in this export; the same one each time."""
+        known = self._short.get(entry_id)
+        if known is not None:
+            return known
+        digest = hashlib.sha256(entry_id.encode()).hexdigest()
+        short = digest if digest[:8] in self._taken else digest[:8]
+        self._taken.add(short)
+        self._short[entry_id] = short
+        return short
+
+
+def export_header(session: Session, workspace: str) -> dict[str, Any]:
+    """The first line of an export."""
+    return {
+        "type": "session",
+        "version": EXPORT_VERSION,
+        "id": session.session_id,
+        "timestamp": session.created_at.isoformat(),
+        "cwd": workspace,
+        "sessionKey": session.session_key,
+    }
+
+
+def export_line(entry: Entry, ids: ExportIds) -> dict[str, Any]:
+    """One line of an export."""
+    body = json.loads(entry.body_json)
+    line: dict[str, Any] = {"id": ids.short(entry.entry_id)}
+    line["parentId"] = ids.short(entry.parent_entry_id) if entry.parent_entry_id else None
+    line["timestamp"] = entry.time.isoformat()
+    if entry.kind is EntryKind.RESET:
+        return {"type": "reset", **line, "firstKeptEntryId": body["first_kept_entry_id"] or None}
+    return {"type": "message", **line, "message": _export_message(entry.kind, body)}
+
+
+def _export_message(kind: EntryKind, body: dict[str, Any]) -> dict[str, Any]:
+    if kind is EntryKind.USER:
+        return {"role": "user", "content": body["content"]}
+    if kind is EntryKind.TOOL_RESULT:
+        return {
+            "role": "toolResult",
+            "toolCallId": body["call_id"],
+            "toolName": body["name"],
+            "content": body["content"],
+            "isError": body["is_error"],
+        }
+    return {
+        "role": "assistant",
+        "content": [_export_block(block) for block in body["content"]],
+        "provider": body["provider"],
+        "model": body["model"],
+        "stopReason": {"tool_use": "toolUse"}.get(body["stop_reason"], body["stop_reason"]),
+    }
+
+
+def _export_block(block: dict[str, Any]) -> dict[str, Any]:
+    if block["type"] == "reasoning":
+        return {"type": "thinking", "thinking": block["text"]}
+    if block["type"] == "tool_call":
+        return {
+            "type": "toolCall",
+            "id": block["call_id"],
+            "name": block["name"],
+            "arguments": json.loads(block["arguments_json"]),
+        }
+    return block
