@@ -1,0 +1,60 @@
+"""`laneway abort`: end a run, or what runs in a session."""
+
+import os
+from typing import Annotated
+
+import grpc
+import typer
+
+from laneway.cli.connection import Connection
+from laneway.cli.exits import call_failed
+from laneway.cli.options import AddressOption, JsonOption, run_async
+from laneway.cli.text import json_line
+from laneway.v1 import agent_pb2
+
+
+def abort(
+    run_id: Annotated[str | None, typer.Argument(metavar="[RUN_ID]")] = None,
+    session: Annotated[str | None, typer.Option(metavar="KEY", help="Abort what runs in this session.")] = None,
+    clear_queued: Annotated[
+        bool, typer.Option("--clear-queued", help="With --session: cancel its waiting runs too.")
+    ] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; kept with the run.")] = "",
+    address: AddressOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Abort a run, or the running run of a session. Answers when the runs have ended, after 5 seconds at most.
+
+    Examples: laneway abort run_0198...
+
+    laneway abort --session agent:main:demo --clear-queued
+    """
+    if (run_id is None) == (session is None):
+        raise typer.BadParameter("give either RUN_ID or --session KEY")
+    if clear_queued and session is None:
+        raise typer.BadParameter("--clear-queued goes with --session")
+    request = agent_pb2.AbortRequest(run_id=run_id, reason=reason)
+    if session is not None:
+        request = agent_pb2.AbortRequest(session_key=session, clear_queued=clear_queued, reason=reason)
+    answer = run_async(_abort(request, address))
+    if json:
+        print(json_line(answer, all_fields=True))
+        return
+    for word, run_ids in (
+        ("cancelled while queued", answer.cancelled_run_ids),
+        ("aborted", answer.aborted_run_ids),
+        ("will end as cancelled, still at work", answer.pending_run_ids),
+    ):
+        for ended_id in run_ids:
+            print(f"{ended_id} {word}")
+    if not (answer.cancelled_run_ids or answer.aborted_run_ids or answer.pending_run_ids):
+        print("nothing to abort")
+
+
+async def _abort(request: agent_pb2.AbortRequest, address: str | None) -> agent_pb2.AbortResponse:
+    async with Connection(address, os.environ) as connection:
+        try:
+            answer: agent_pb2.AbortResponse = await connection.agent.Abort(request)
+        except grpc.aio.AioRpcError as error:
+            raise call_failed(error) from error
+        return answer

@@ -1,0 +1,163 @@
+"""`laneway agent`: send a message and show its run while it happens."""
+
+import asyncio
+import os
+import signal
+import sys
+import uuid
+from dataclasses import dataclass
+from typing import Annotated, Protocol
+
+import grpc
+import typer
+from rich.console import Console
+
+from laneway.cli.connection import Connection
+from laneway.cli.exits import CliError, ExitCode, call_failed, exit_code_of
+from laneway.cli.follow import Persistence, events_of, is_lost, is_terminal
+from laneway.cli.options import AddressOption, JsonOption, read_duration, run_async
+from laneway.cli.render import RunView
+from laneway.cli.text import json_line
+from laneway.v1 import agent_pb2, event_pb2, run_pb2
+
+
+class View(Protocol):
+    """Where events go."""
+
+    def accepted(self, response: run_pb2.AgentResponse) -> None:
+        """The message is durable."""
+
+    def show(self, event: event_pb2.Event) -> None:
+        """The next event."""
+
+    def notice(self, text: str) -> None:
+        """Something a person wants to know."""
+
+
+class JsonView:
+    """One event per line on stdout, as the server sent it; `accepted` comes first as RunAgent would send it."""
+
+    def accepted(self, response: run_pb2.AgentResponse) -> None:
+        self.show(event_pb2.Event(run_id=response.run_id, session_key=response.session_key, accepted=response))
+
+    def show(self, event: event_pb2.Event) -> None:
+        print(json_line(event), flush=True)
+
+    def notice(self, text: str) -> None:
+        print(f"laneway: {text}", file=sys.stderr)
+
+
+def agent(
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The text, or - to read it from stdin.")],
+    *,
+    session: Annotated[str, typer.Option(metavar="KEY", help="The conversation; else a new one.")] = "",
+    agent_id: Annotated[str, typer.Option("--agent", metavar="ID", help="The agent; else that of the session.")] = "",
+    model: Annotated[str, typer.Option(metavar="PROVIDER/MODEL", help="The model; else that of the agent.")] = "",
+    timeout: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long the run may execute: 90, 10m, 2h; 0 = no limit.")
+    ] = None,
+    system: Annotated[str, typer.Option(metavar="TEXT", help="Added to the system prompt of this run.")] = "",
+    idempotency_key: Annotated[
+        str, typer.Option(metavar="KEY", help="Repeating the command with the same key shows the same run.")
+    ] = "",
+    address: AddressOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Send MESSAGE to an agent and show what it does until it ends.
+
+    Starts a server if none listens. Ctrl-C aborts the run; a second one leaves it to the server. A lost connection does
+    not harm the run: the command goes on where it was.
+
+    Examples: laneway agent "What is in this folder?" --session demo
+
+    git diff | laneway agent - --system "Review this change."
+    """
+    request = agent_pb2.AgentRequest(
+        message=sys.stdin.read() if message == "-" else message,
+        session_key=session,
+        agent_id=agent_id,
+        model=model,
+        extra_system_prompt=system,
+        # Always with a key: then a call whose answer was lost can be repeated.
+        idempotency_key=idempotency_key or f"cli-{uuid.uuid4()}",
+        parent_run_id=os.environ.get("LANEWAY_RUN_ID", ""),
+    )
+    duration = read_duration(timeout)
+    if duration is not None:
+        request.timeout.CopyFrom(duration)
+    view: View = JsonView() if json else RunView(Console(highlight=False))
+    raise typer.Exit(int(run_async(send_and_follow(request, view, address))))
+
+
+async def send_and_follow(request: agent_pb2.AgentRequest, view: View, address: str | None) -> ExitCode:
+    """Send `request` and feed `view` until the run has ended, or Ctrl-C was pressed twice."""
+    async with Connection(address, os.environ, may_start=True, say=view.notice) as connection:
+        persistence = Persistence(connection, notice=view.notice)
+        response = await persistence.call(lambda: connection.agent.Agent(request))
+        view.accepted(response)
+        following = asyncio.ensure_future(_follow(persistence, response.run_id, view))
+        interrupts = _Interrupts(connection, response.run_id, view, following)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, interrupts.interrupt)
+        try:
+            return await following
+        except asyncio.CancelledError:
+            if not interrupts.has_left:
+                raise
+            return ExitCode.NOT_FINISHED
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            await interrupts.settle()
+
+
+async def _follow(persistence: Persistence, run_id: str, view: View) -> ExitCode:
+    async for event in events_of(persistence, run_id):
+        view.show(event)
+        if is_terminal(event):
+            return exit_code_of(event.lifecycle.state)
+    raise CliError(f"the events of {run_id} ended without an end", ExitCode.RUN_FAILED)
+
+
+_ABORT_PAUSE_S = 0.5
+
+
+@dataclass(slots=True)
+class _Interrupts:
+    """What Ctrl-C does: the first aborts the run, the second leaves it to the server."""
+
+    connection: Connection
+    run_id: str
+    view: View
+    following: asyncio.Future[ExitCode]
+    has_left: bool = False
+    _aborting: asyncio.Task[None] | None = None
+
+    def interrupt(self) -> None:
+        """One Ctrl-C."""
+        if self._aborting is None:
+            self.view.notice("aborting the run; Ctrl-C again leaves it to the server")
+            self._aborting = asyncio.create_task(self._abort(), name="abort")
+        elif not self.has_left:
+            self.has_left = True
+            self.view.notice(f"the server goes on without this command: laneway wait {self.run_id}")
+            self.following.cancel()
+
+    async def settle(self) -> None:
+        """End what Ctrl-C began."""
+        if self._aborting is not None:
+            self._aborting.cancel()
+            await asyncio.gather(self._aborting, return_exceptions=True)
+
+    async def _abort(self) -> None:
+        request = agent_pb2.AbortRequest(run_id=self.run_id, reason="Ctrl-C in laneway agent")
+        while True:
+            try:
+                await self.connection.agent.Abort(request)
+            except grpc.aio.AioRpcError as error:
+                if not is_lost(error):
+                    self.view.notice(f"the run could not be aborted: {call_failed(error)}")
+                    return
+                # The task that follows the run connects anew.
+                await asyncio.sleep(_ABORT_PAUSE_S)
+            else:
+                return
