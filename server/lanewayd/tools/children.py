@@ -23,7 +23,7 @@ from lanewayd.tools.leftovers import CALL_VARIABLE, GRACE_S, OWNER_VARIABLE, RUN
 from lanewayd.tools.processes import end_processes
 from lanewayd.tools.shielding import end_of
 
-_READ_BYTES = 65_536
+_READ_BYTES = 32_768
 _DRAIN_LIMIT_BYTES = 1_048_576
 _LEFTOVER_GRACE_S = 0.5
 """For what a command leaves in the background: the call must return within a second of its shell."""

@@ -17,8 +17,8 @@ _LOOKED_AT_CHARS = 2_000
 _LINE_BREAK_SHARE = 0.2
 _MARK_ROOM_CHARS = 200
 _IMPORTANT = re.compile(
-    r"\b(error|errors|exception|traceback|failed|failure|failures|fatal|panic|abort(?:ed)?|killed|denied|warning"
-    r"|exit (?:code|status)|exited|total|totals|summary|passed|result|results|done|finished|completed)\b",
+    r"error|exception|traceback|\b(?:failed|failures?|fatal|panic|abort(?:ed)?|killed|denied|warnings?"
+    r"|exit (?:code|status)|exited|totals?|summary|passed)\b",
     re.IGNORECASE,
 )
 
@@ -91,7 +91,7 @@ def _looks_important(tail: str) -> bool:
 
 def _cut_end(head: str, slack: int) -> str:
     """`head` up to its last line break, if that costs no more than `slack` characters."""
-    at = head.rfind("\n", max(0, len(head) - slack - 1))
+    at = head.rfind("\n", max(0, len(head) - slack))
     return head if at <= 0 else head[:at]
 
 

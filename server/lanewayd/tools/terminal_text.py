@@ -25,7 +25,8 @@ _SPECIAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _RUBBED_OUT = re.compile("[^\n\r\x08]\x08")
 _LONGEST_ESCAPE_CHARS = 4200
 _LONGEST_LINE_CHARS = 32_768
-_MOST_RUBBED_OUT = 64
+# Bold and underlined manual pages need one; the limit keeps noise from costing a pass per backspace.
+_MOST_RUBBED_OUT = 3
 
 
 def valid_text(text: str) -> str:
