@@ -6,12 +6,13 @@ by the recorder it is given, and a run can begin again at any point that was wri
 
 from dataclasses import dataclass
 
-from lanewayd.loop.interface import LoopEnd, LoopStart, Recorder, StepGate, Toolset
-from lanewayd.loop.limits import turn_cap_error
+from lanewayd.loop.interface import LoopEnd, LoopStart, Recorder, StepGate
+from lanewayd.loop.limits import no_tools_error, turn_cap_error
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
 from lanewayd.messages import Message, StopReason
 from lanewayd.providers.interface import Failed, ModelRequest
+from lanewayd.tools.interface import Toolset
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class AgentLoop:
         """Work until the model gives an answer without calls, fails for good, or the turn cap is met."""
         messages: list[Message] = list(start.messages)
         turns, usage = start.turns, start.usage
+        if self._toolset.is_emptied_by_policy:
+            return LoopEnd(usage, error=no_tools_error())
         if start.unsettled:
             self._gate.check()
             messages.extend(await self._batch.run(start.unsettled, known=start.known))
@@ -74,6 +77,6 @@ class AgentLoop:
             model=self._plan.model,
             system=self._plan.system,
             messages=tuple(messages),
-            tools=self._toolset.specs(),
+            tools=self._toolset.specs,
             idle_timeout_cap_s=self._plan.idle_timeout_cap_s,
         )

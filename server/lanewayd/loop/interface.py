@@ -1,11 +1,11 @@
 """What the loop needs from the run it works for: a recorder of what happens, and a gate it passes before each step."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-from lanewayd.messages import AssistantMessage, Message, RunError, ToolCall, ToolResultMessage, ToolSpec, Usage
-from lanewayd.tools.interface import Tool, ToolContext, ToolResult
+from lanewayd.messages import AssistantMessage, Message, RunError, ToolCall, ToolResultMessage, Usage
+from lanewayd.tools.interface import ToolContext, ToolResult
 
 
 class Parked(Exception):
@@ -44,29 +44,14 @@ class Recorder(Protocol):
         """All calls of the message have results; they enter the transcript in request order."""
 
 
-class Toolset(Protocol):
-    """The tools of one run, after policy."""
-
-    def specs(self) -> tuple[ToolSpec, ...]:
-        """In a fixed order."""
-
-    def find(self, name: str) -> Tool | None: ...
-    def arguments(self, tool: Tool, arguments_json: str) -> "CheckedArguments":
-        """Parse and check a call's arguments."""
-
-    def context(self, call_id: str, report: Any) -> ToolContext:
-        """What the call may know of its run."""
+class Workplace(Protocol):
+    """Where the tools of a run work."""
 
     async def prepare(self) -> None:
-        """Make what tools rely on, as the workspace folder."""
+        """Make what tools rely on, as the workspace folder. Raises OSError."""
 
-
-@dataclass(frozen=True, slots=True)
-class CheckedArguments:
-    """Either the arguments, or the text that tells the model what is wrong with them."""
-
-    values: dict[str, Any]
-    problem: str = ""
+    def context(self, call_id: str, report: Callable[[str], None]) -> ToolContext:
+        """What a call may know of its run; `prepare` was called."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,33 +7,25 @@ Finish gives every call exactly one result, in request order. A call's failure i
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from lanewayd.clock import Clock
-from lanewayd.loop.interface import Recorder, Toolset
+from lanewayd.loop.interface import Recorder, Workplace
 from lanewayd.messages import ToolCall, ToolOutcome, ToolResultMessage
-from lanewayd.tools.interface import Tool, ToolResult
+from lanewayd.tools.interface import PreparedCall, ToolResult, Toolset
 
 logger = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    call: ToolCall
-    tool: Tool
-    arguments: dict[str, Any]
+Results = dict[str, ToolResultMessage]
 
 
 class ToolBatch:
     """Runs the calls of one assistant message after the other's."""
 
-    def __init__(self, *, toolset: Toolset, recorder: Recorder, clock: Clock, is_sequential: bool = False) -> None:
-        """`is_sequential` makes every batch so; otherwise a batch is if one of its tools is."""
+    def __init__(self, *, toolset: Toolset, workplace: Workplace, recorder: Recorder, clock: Clock) -> None:
         self._toolset = toolset
+        self._workplace = workplace
         self._recorder = recorder
         self._clock = clock
-        self._is_sequential = is_sequential
 
     async def run(
         self, calls: Sequence[ToolCall], *, known: Sequence[ToolResultMessage] = ()
@@ -42,58 +34,42 @@ class ToolBatch:
 
         When cancelled, every tool has ended what it started before this returns.
         """
-        results = {result.call_id: result for result in known}
-        pending = [call for call in calls if call.call_id not in results]
-        if self._is_sequential or any(self._is_sequential_tool(call) for call in pending):
-            await self._one_by_one(pending, results)
+        results: Results = {result.call_id: result for result in known}
+        prepared = [(call, self._toolset.prepare(call)) for call in calls if call.call_id not in results]
+        if any(isinstance(step, PreparedCall) and step.tool.is_sequential for _, step in prepared):
+            for call, step in prepared:
+                await self._launch_and_run([(call, step)], results)
         else:
-            await self._together(pending, results)
+            await self._launch_and_run(prepared, results)
         ordered = tuple(results[call.call_id] for call in calls)
         self._recorder.batch_settled(ordered)
         return ordered
 
-    def _is_sequential_tool(self, call: ToolCall) -> bool:
-        tool = self._toolset.find(call.name)
-        return tool is not None and tool.is_sequential
-
-    async def _one_by_one(self, calls: Sequence[ToolCall], results: dict[str, ToolResultMessage]) -> None:
-        for call in calls:
-            prepared = await self._prepare(call, results)
-            if prepared is not None:
-                await self._recorder.launch([call], durable=not prepared.tool.is_idempotent)
-                await self._execute(prepared, results)
-
-    async def _together(self, calls: Sequence[ToolCall], results: dict[str, ToolResultMessage]) -> None:
-        prepared = [each for call in calls if (each := await self._prepare(call, results)) is not None]
-        if not prepared:
+    async def _launch_and_run(
+        self, steps: Sequence[tuple[ToolCall, PreparedCall | ToolResult]], results: Results
+    ) -> None:
+        """Refused calls end at once, in request order; the others are launched by one commit and run together."""
+        ready = []
+        for call, step in steps:
+            if isinstance(step, PreparedCall):
+                ready.append(step)
+            else:
+                await self._recorder.launch([call], durable=False)
+                self._finish(call, step, 0.0, False, results)
+        if not ready:
             return
-        needs_sync = any(not each.tool.is_idempotent for each in prepared)
-        await self._recorder.launch([each.call for each in prepared], durable=needs_sync)
+        needs_sync = any(not step.tool.is_idempotent for step in ready)
+        await self._recorder.launch([step.call for step in ready], durable=needs_sync)
         async with asyncio.TaskGroup() as group:
-            for each in prepared:
-                group.create_task(self._execute(each, results), name=f"tool {each.call.name} {each.call.call_id}")
+            for step in ready:
+                group.create_task(self._execute(step, results), name=f"tool {step.call.name} {step.call.call_id}")
 
-    async def _prepare(self, call: ToolCall, results: dict[str, ToolResultMessage]) -> _Prepared | None:
-        """The call ready to run; or None, and its error result stands in `results`."""
-        tool = self._toolset.find(call.name)
-        if tool is None:
-            offered = ", ".join(spec.name for spec in self._toolset.specs()) or "none"
-            problem = f"there is no tool {call.name!r}; the tools are: {offered}"
-        else:
-            checked = self._toolset.arguments(tool, call.arguments_json)
-            if not checked.problem:
-                return _Prepared(call, tool, checked.values)
-            problem = checked.problem
-        await self._recorder.launch([call], durable=False)
-        self._finish(call, ToolResult(problem, is_error=True, outcome=ToolOutcome.ERROR), 0.0, False, results)
-        return None
-
-    async def _execute(self, prepared: _Prepared, results: dict[str, ToolResultMessage]) -> None:
+    async def _execute(self, prepared: PreparedCall, results: Results) -> None:
         call, started = prepared.call, self._clock.monotonic()
         result = await self._call_tool(prepared)
         self._finish(call, result, self._clock.monotonic() - started, True, results)
 
-    async def _call_tool(self, prepared: _Prepared) -> ToolResult:
+    async def _call_tool(self, prepared: PreparedCall) -> ToolResult:
         """The tool's result; whatever it raises is one too, but a cancellation of this run."""
         call = prepared.call
         is_open = True
@@ -104,7 +80,7 @@ class ToolBatch:
 
         try:
             result: ToolResult | None = await prepared.tool.run(
-                prepared.arguments, self._toolset.context(call.call_id, report)
+                prepared.arguments, self._workplace.context(call.call_id, report)
             )
         except asyncio.CancelledError:
             task = asyncio.current_task()
@@ -126,7 +102,7 @@ class ToolBatch:
         result: ToolResult,
         duration_s: float,
         really_ran: bool,
-        results: dict[str, ToolResultMessage],
+        results: Results,
     ) -> None:
         self._recorder.tool_finished(call, result, duration_s=duration_s, really_ran=really_ran)
         results[call.call_id] = ToolResultMessage(call.call_id, call.name, result.text, result.is_error, result.outcome)

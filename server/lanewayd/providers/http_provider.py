@@ -103,7 +103,7 @@ class HttpProvider:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         call = _Call(self._service, self._dialect, request, self._clock)
         try:
             key = self._key()

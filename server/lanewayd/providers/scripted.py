@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ class ScriptedProvider:
     async def close(self) -> None:
         self._files.shutdown(wait=False, cancel_futures=True)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         try:
             turns = await asyncio.get_running_loop().run_in_executor(self._files, self._read, request.model)
             turn = _turn_to_play(turns, request, f"{request.model}.yaml")

@@ -27,7 +27,13 @@ class HealthHandlers(health_pb2_grpc.HealthServicer):
     def __init__(self, services: Iterable[str]) -> None:
         self._readiness_names = ("", *services)
         self._is_ready = False
+        self._is_closed = False
         self._changed = asyncio.Event()
+
+    def close(self) -> None:
+        """The server stops: watchers end, so that they do not hold it up."""
+        self._is_closed = True
+        self._changed.set()
 
     def set_ready(self, is_ready: bool) -> None:
         """Turn readiness to SERVING or NOT_SERVING and tell all watchers."""
@@ -52,7 +58,7 @@ class HealthHandlers(health_pb2_grpc.HealthServicer):
 
     async def Watch(self, request: health_pb2.HealthCheckRequest, context: _Context) -> None:
         sent = None
-        while True:
+        while not self._is_closed:
             changed = self._changed  # taken before the status, so that no change is missed
             status = self._status(request.service)
             if status != sent:

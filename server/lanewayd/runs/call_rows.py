@@ -24,9 +24,14 @@ def known_result(row: ToolCallRow) -> ToolResultMessage:
     return ToolResultMessage(row.call_id, row.name, row.result_text, row.is_error, row.outcome or ToolOutcome.OK)
 
 
-def stopped_result(row: ToolCallRow) -> ToolResultMessage:
-    """The result of a call that nobody waits for any more."""
-    return ToolResultMessage(row.call_id, row.name, ABORTED_TEXT, True, ToolOutcome.ABORTED)
+def stopped_result(row: ToolCallRow, output: str = "") -> ToolResultMessage:
+    """The result of a call that nobody waits for any more; it keeps the output so far (R-6.20)."""
+    return ToolResultMessage(row.call_id, row.name, with_cause(ABORTED_TEXT, output), True, ToolOutcome.ABORTED)
+
+
+def with_cause(cause: str, output: str) -> str:
+    """The output a stopped call had produced, then why there is no more."""
+    return f"{output}\n[{cause}]" if output else cause
 
 
 def finished_row(row: ToolCallRow, result: ToolResultMessage) -> ToolCallRow:

@@ -5,29 +5,36 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lanewayd.clock import Clock
-from lanewayd.loop.interface import StepGate, Toolset
+from lanewayd.loop.interface import StepGate, Workplace
 from lanewayd.providers.interface import Provider
 from lanewayd.records import Run
 from lanewayd.runs.ids import Ids
 from lanewayd.runs.watches import RunWatches
 from lanewayd.store.interface import Store
+from lanewayd.tools.interface import Toolset
 from lanewayd.transcript.lock import SessionLocks
 
 
-class ToolsetFactory(Protocol):
-    """Makes the tools of a run, after its policy."""
+class Workshop(Protocol):
+    """Gives a run its tools and the place where they work."""
 
-    def for_run(self, run: Run) -> Toolset:
-        """Raises LanewayError TOOLS_EMPTY when the run's allow-list leaves none."""
+    def toolset(self, run: Run) -> Toolset:
+        """The tools of a run, after its policy."""
+
+    def workplace(self, run: Run) -> Workplace:
+        """Where they work."""
+
+    def workspace(self, agent_id: str) -> str:
+        """The folder of an agent, as the model is told of it."""
 
 
 class EventSanitiser(Protocol):
     """How the texts of a tool call look in events: cut, and without secrets (R-1.101)."""
 
-    def arguments(self, arguments_json: str) -> str:
+    def arguments_json(self, arguments_json: str) -> str:
         """Arguments as a watcher may see them."""
 
-    def text(self, text: str) -> str:
+    def shown(self, text: str) -> str:
         """Output as a watcher may see it."""
 
 
@@ -51,8 +58,7 @@ class Collaborators:
     watches: RunWatches
     provider: Callable[[str], Provider]
     """The provider of a name; raises LanewayError when its settings are gone."""
-    toolsets: ToolsetFactory
-    workspace_of: Callable[[str], str]
+    workshop: Workshop
     gate: StepGate
     sanitiser: EventSanitiser
     settings: RunSettings

@@ -6,7 +6,7 @@ task that was cancelled is not the one to write down that it was.
 
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.loop.agent_loop import AgentLoop, LoopPlan
-from lanewayd.loop.interface import LoopEnd, LoopStart, Toolset
+from lanewayd.loop.interface import LoopEnd, LoopStart
 from lanewayd.loop.limits import remaining_budget_s
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
@@ -14,10 +14,11 @@ from lanewayd.messages import RunError
 from lanewayd.prompt.system_prompt import system_prompt
 from lanewayd.providers.interface import Provider
 from lanewayd.records import Run, ToolCallRow, ToolCallState
-from lanewayd.runs.call_rows import requested_again
+from lanewayd.runs.call_rows import call_of, requested_again
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.outcome import Outcome, failed, finished
 from lanewayd.runs.recorder import RunRecorder
+from lanewayd.tools.interface import PreparedCall, Toolset
 from lanewayd.transcript.context import Standing, standing_of
 from lanewayd.transcript.lock import HeldLock
 
@@ -30,6 +31,8 @@ class Execution:
         self._run = run
         self._recorder = recorder
         self._with = collaborators
+        self._toolset = collaborators.workshop.toolset(run)
+        self._workplace = collaborators.workshop.workplace(run)
         self._lock: HeldLock | None = None
 
     async def work(self) -> Outcome:
@@ -40,14 +43,12 @@ class Execution:
             standing = standing_of(await self._with.store.context(run.session_id), run.run_id)
             if standing.final is not None:
                 return finished(standing.final, standing.usage)
-            toolset = self._with.toolsets.for_run(run)
             provider_name, _, model = run.request.model.partition("/")
-            loop = self._loop(toolset, self._with.provider(provider_name), model)
+            loop = self._loop(self._with.provider(provider_name), model)
         except LanewayError as error:
             return failed(RunError(error.code.value, error.message))
-        await toolset.prepare()
-        start = await self._loop_start(standing, toolset)
-        return _outcome_of(await loop.run(start))
+        await self._workplace.prepare()
+        return _outcome_of(await loop.run(await self._loop_start(standing)))
 
     async def close(self) -> None:
         """Give the session lock back. Idempotent."""
@@ -55,12 +56,12 @@ class Execution:
             lock, self._lock = self._lock, None
             await self._with.locks.release(lock)
 
-    def _loop(self, toolset: Toolset, provider: Provider, model: str) -> AgentLoop:
+    def _loop(self, provider: Provider, model: str) -> AgentLoop:
         run, recorder, clock, gate = self._run, self._recorder, self._with.clock, self._with.gate
         plan = LoopPlan(
             model=model,
             system=system_prompt(
-                workspace=self._with.workspace_of(run.request.agent_id), extra=run.request.extra_system_prompt
+                workspace=self._with.workshop.workspace(run.request.agent_id), extra=run.request.extra_system_prompt
             ),
             max_turns=run.request.max_turns,
             idle_timeout_cap_s=remaining_budget_s(run.request.timeout_s, run.used_s),
@@ -68,16 +69,16 @@ class Execution:
         return AgentLoop(
             plan=plan,
             turn=ModelTurn(provider=provider, recorder=recorder, clock=clock, gate=gate),
-            batch=ToolBatch(toolset=toolset, recorder=recorder, clock=clock),
-            toolset=toolset,
+            batch=ToolBatch(toolset=self._toolset, workplace=self._workplace, recorder=recorder, clock=clock),
+            toolset=self._toolset,
             recorder=recorder,
             gate=gate,
         )
 
-    async def _loop_start(self, standing: Standing, toolset: Toolset) -> LoopStart:
+    async def _loop_start(self, standing: Standing) -> LoopStart:
         rows = await self._with.store.tool_calls(self._run.run_id) if standing.unsettled else []
         known = self._recorder.resume(
-            _open_rows(standing, rows, toolset),
+            _open_rows(standing, rows, self._toolset),
             last_text=standing.last_message.text if standing.last_message is not None else "",
             usage=standing.usage,
         )
@@ -87,15 +88,15 @@ class Execution:
 def _open_rows(standing: Standing, rows: list[ToolCallRow], toolset: Toolset) -> list[ToolCallRow]:
     """The rows of the unsettled message's calls; a launched idempotent call counts as only requested: it runs again."""
     return [
-        requested_again(row) if row.state is ToolCallState.LAUNCHED and _is_idempotent(toolset, row.name) else row
+        requested_again(row) if row.state is ToolCallState.LAUNCHED and _is_idempotent(toolset, row) else row
         for row in rows
         if row.entry_id == standing.unsettled_entry_id
     ]
 
 
-def _is_idempotent(toolset: Toolset, name: str) -> bool:
-    tool = toolset.find(name)
-    return tool is not None and tool.is_idempotent
+def _is_idempotent(toolset: Toolset, row: ToolCallRow) -> bool:
+    prepared = toolset.prepare(call_of(row))
+    return isinstance(prepared, PreparedCall) and prepared.tool.is_idempotent
 
 
 def _outcome_of(end: LoopEnd) -> Outcome:

@@ -146,7 +146,7 @@ class Followers:
     ) -> AsyncGenerator[StoredEvent | Progress, None]:
         """A session's events in commit order, without end. Without `position` from its oldest unended run, else from
         its last one; a session that does not exist yet is no error. Raises CURSOR_PRUNED, CURSOR_AHEAD, DRAINING."""
-        key = canonical_key(session_key, "")
+        key = canonical_key(session_key)
         with self._following(("session", tenant, key)) as (topic, signal):
             has_cursor = position is not None
             start = position if position is not None else await self._store.session_start_position(tenant, key)

@@ -42,6 +42,7 @@ from lanewayd.runs.call_rows import (
     known_result,
     result_event,
     stopped_result,
+    with_cause,
 )
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.deltas import DeltaMerger, Piece
@@ -60,6 +61,8 @@ class _OpenCall:
 
     row: ToolCallRow
     is_shown: bool = False
+    output: str = ""
+    """What it had produced when it last told."""
     result: ToolResultMessage | None = None
 
 
@@ -179,7 +182,7 @@ class RunRecorder:
         for call in calls:
             open_call = self._calls[call.call_id]
             open_call.is_shown = True
-            arguments = self._sanitiser.arguments(call.arguments_json)
+            arguments = self._sanitiser.arguments_json(call.arguments_json)
             events.append(ToolProgress(ToolPhase.START, call.call_id, call.name, arguments_json=arguments))
             if durable:
                 open_call.row = replace(open_call.row, state=ToolCallState.LAUNCHED)
@@ -189,8 +192,9 @@ class RunRecorder:
             await self._log.stored()
 
     def tool_update(self, call: ToolCall, text: str) -> None:
+        text = self._calls[call.call_id].output = valid_text(text)
         self._append(
-            ToolProgress(ToolPhase.UPDATE, call.call_id, call.name, result=Payload(self._sanitiser.text(text)))
+            ToolProgress(ToolPhase.UPDATE, call.call_id, call.name, result=Payload(self._sanitiser.shown(text)))
         )
 
     def tool_finished(self, call: ToolCall, result: ToolResult, *, duration_s: float, really_ran: bool) -> None:
@@ -199,7 +203,7 @@ class RunRecorder:
         open_call.result = ToolResultMessage(call.call_id, call.name, text, result.is_error, result.outcome)
         open_call.row = finished_row(open_call.row, open_call.result)
         self._append(
-            result_event(open_call.result, self._sanitiser.text(text), duration_s),
+            result_event(open_call.result, self._sanitiser.shown(text), duration_s),
             tool_calls=(open_call.row,),
             got_on=really_ran and result.outcome is not ToolOutcome.ABORTED,
         )
@@ -214,9 +218,10 @@ class RunRecorder:
         """Leave the run to the next process (D-18). `is_cut`: its launched calls were stopped: that is their result."""
         self._stop_timer()
         if is_cut:
-            stopped = ToolResult(RESTART_TEXT, is_error=True, outcome=ToolOutcome.ABORTED)
             for call in self._calls.values():
                 if call.result is None and call.row.state is ToolCallState.LAUNCHED:
+                    text = with_cause(RESTART_TEXT, call.output)
+                    stopped = ToolResult(text, is_error=True, outcome=ToolOutcome.ABORTED)
                     self.tool_finished(call_of(call.row), stopped, duration_s=0.0, really_ran=False)
         self._append(handed_over=True)
 
@@ -241,14 +246,14 @@ class RunRecorder:
         rows = []
         for call in self._calls.values():
             if call.result is None:
-                call.result = stopped_result(call.row)
+                call.result = stopped_result(call.row, call.output)
                 rows.append(finished_row(call.row, call.result))
                 if not call.is_shown:
-                    arguments = self._sanitiser.arguments(call.row.arguments_json)
+                    arguments = self._sanitiser.arguments_json(call.row.arguments_json)
                     events.append(
                         ToolProgress(ToolPhase.START, call.row.call_id, call.row.name, arguments_json=arguments)
                     )
-                events.append(result_event(call.result, call.result.text, None))
+                events.append(result_event(call.result, self._sanitiser.shown(call.result.text), None))
             entries.append(self._result_entry(call.result))
         ended_at = self._clock.now()
         events.append(terminal_of(outcome, self._run, ended_at))

@@ -15,7 +15,7 @@ from lanewayd.runs.ids import time_ordered_uuid
 from lanewayd.runs.interface import AbortReceipt, NewMessage, WaitOutcome, WaitResult
 from lanewayd.runs.outcome import StopCause
 from lanewayd.runs.scheduler import Scheduler
-from lanewayd.sessions.keys import agent_of, canonical_key, normal_agent_id, one_off_key
+from lanewayd.sessions.keys import DEFAULT_AGENT, agent_of, canonical_key, normal_agent_id, one_off_key
 from lanewayd.store.interface import (
     AbortRequested,
     Accepted,
@@ -41,6 +41,9 @@ class AgentCatalog(Protocol):
 
     def timeout_s(self, agent_id: str) -> float:
         """Its run budget; 0 = none."""
+
+    def max_turns(self, agent_id: str) -> int:
+        """Model calls of a run at most; 0 = unlimited."""
 
     def model(self, agent_id: str, requested: str) -> str:
         """`provider/model` for a run. Raises MODEL_UNKNOWN, MODEL_NOT_CONFIGURED."""
@@ -114,7 +117,7 @@ class RunRegistry:
         limit: int = 50,
     ) -> list[Run]:
         """Newest first, those below `before_no` in acceptance order; empty parts do not filter."""
-        key = canonical_key(session_key, "") if session_key else ""
+        key = canonical_key(session_key) if session_key else ""
         which = RunFilter(key, states, normal_agent_id(agent_id) if agent_id else "", label)
         return await self._store.runs(tenant, which, before_no=before_no, limit=limit)
 
@@ -146,7 +149,7 @@ class RunRegistry:
 
         Raises SESSION_NOT_FOUND.
         """
-        key = canonical_key(session_key, "")
+        key = canonical_key(session_key)
         if await self._store.session(tenant, key) is None:
             raise LanewayError(ErrorCode.SESSION_NOT_FOUND, f"there is no session {key}")
         return await self._abort(
@@ -199,7 +202,7 @@ class RunRegistry:
                 raise LanewayError(ErrorCode.SESSION_NOT_FOUND, "there is no session with this session_id")
             key = canonical_key(owner, wanted)
         else:
-            key = one_off_key(wanted or normal_agent_id(""), str(time_ordered_uuid()))
+            key = one_off_key(wanted or DEFAULT_AGENT, str(time_ordered_uuid()))
         agent_id = agent_of(key)
         if not self._agents.has(agent_id):
             raise LanewayError(
@@ -221,7 +224,7 @@ class RunRegistry:
             label=message.label,
             tools_allow=message.tools_allow,
             tools_deny=message.tools_deny,
-            max_turns=message.max_turns,
+            max_turns=message.max_turns or self._agents.max_turns(agent_id),
             parent_run_id=message.parent_run_id,
             metadata=message.metadata,
             queue_mode=message.queue_mode,

@@ -25,7 +25,7 @@ class SessionControl:
         self._clock = collaborators.clock
         self._ids = collaborators.ids
         self._locks = collaborators.locks
-        self._workspace_of = collaborators.workspace_of
+        self._workshop = collaborators.workshop
         self._registry = registry
 
     async def stop(self, tenant: str, session_key: str, *, stop_reason: str) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class SessionControl:
 
     async def lines(self, session: Session) -> AsyncGenerator[str, None]:
         """The transcript as JSON lines, read in pages."""
-        yield _line(export_header(session, self._workspace_of(session.agent_id)))
+        yield _line(export_header(session, self._workshop.workspace(session.agent_id)))
         ids, after_no = ExportIds(), 0
         while True:
             page = await self._store.entries(session.tenant, session.session_key, after_no=after_no, limit=PAGE_ENTRIES)

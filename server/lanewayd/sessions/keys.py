@@ -19,7 +19,7 @@ def normal_agent_id(text: str) -> str:
     return _NOT_AGENT.sub("-", trimmed).strip("-")[:64].strip("-") or DEFAULT_AGENT
 
 
-def canonical_key(session_key: str, agent_id: str) -> str:
+def canonical_key(session_key: str, agent_id: str = "") -> str:
     """The key a session is stored under; `session_key` is not empty.
 
     Raises FieldError SESSION_KEY_MALFORMED for a key that begins with `agent:` and lacks its parts, and FIELD_INVALID

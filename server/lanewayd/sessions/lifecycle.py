@@ -31,7 +31,7 @@ class Sessions:
 
     async def get(self, tenant: str, session_key: str) -> Session:
         """The session. Raises SESSION_NOT_FOUND, SESSION_KEY_MALFORMED."""
-        key = canonical_key(session_key, "")
+        key = canonical_key(session_key)
         session = await self._store.session(tenant, key)
         if session is None:
             raise LanewayError(ErrorCode.SESSION_NOT_FOUND, f"there is no session {key}")

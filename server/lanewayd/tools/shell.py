@@ -8,7 +8,7 @@ streams comes in the order it was written. Not zero is an error result with the 
 import asyncio
 import os
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from lanewayd.tools.live_report import REPORTED_CHARS, LiveReport
 from lanewayd.tools.output import OutputCollector
 from lanewayd.tools.result_limits import NO_OUTPUT, result_limit_chars
 
-_DEFAULT_TIMEOUT_S = 1800.0
+DEFAULT_TIMEOUT_S = 1800.0
 _MAX_TIMEOUT_S = 30 * 86_400.0
 _NOTES_ROOM_CHARS = 1_000
 _SHELLS = ("/bin/bash", "/bin/sh")
@@ -64,13 +64,18 @@ class ExecTool:
         clock: Clock,
         environment: Mapping[str, str],
         passed_on: Iterable[str] = (),
-        address: str = "",
+        address: Callable[[], str] = str,
+        default_timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
-        """`environment` is the service's; `passed_on` the names of tools.exec.env; `address` where it listens."""
+        """`environment` is the service's; `passed_on` the names of tools.exec.env; `address` where it listens.
+
+        `default_timeout_s`: of a call that names none; 0 = no limit.
+        """
         self._children = children
         self._clock = clock
         self._environment = inherited_environment(environment, passed_on)
         self._address = address
+        self._default_timeout_s = default_timeout_s
         self._shell = next((shell for shell in _SHELLS if Path(shell).exists()), _SHELLS[-1])
 
     @property
@@ -111,7 +116,7 @@ class ExecTool:
         return _result(output, end, command, notes, result_limit_chars(context.context_window_tokens))
 
     def _command(self, arguments: dict[str, Any], context: ToolContext, overrides: Mapping[str, str]) -> ChildCommand:
-        timeout_s = min(float(arguments.get("timeoutSeconds", _DEFAULT_TIMEOUT_S)), _MAX_TIMEOUT_S)
+        timeout_s = min(float(arguments.get("timeoutSeconds", self._default_timeout_s)), _MAX_TIMEOUT_S)
         home = self._environment.get("HOME", str(context.workspace))
         workdir = str(arguments.get("workdir") or ".")
         if workdir == "~" or workdir.startswith("~/"):
@@ -125,7 +130,7 @@ class ExecTool:
                 **self._environment,
                 **overrides,
                 MARKER_VARIABLE: "1",
-                "LANEWAY_ADDRESS": self._address,
+                "LANEWAY_ADDRESS": self._address(),
             },
             timeout_s=timeout_s if timeout_s > 0 else None,
         )

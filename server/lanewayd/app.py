@@ -1,0 +1,318 @@
+"""Composition root: builds the service from its settings, in the order that D-2 asks for, and takes it down again.
+
+Holds no rules. The only file, with wiring/, that names implementations.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from importlib import metadata
+
+import grpc
+
+from lanewayd.clock import Clock, SystemClock, TimerHandle
+from lanewayd.rpc.admin import AdminHandlers
+from lanewayd.rpc.agent import AgentHandlers
+from lanewayd.rpc.event_codec import WireEventCodec
+from lanewayd.rpc.health import HealthHandlers
+from lanewayd.rpc.limits import Limits
+from lanewayd.rpc.methods import Context, TenantResolver
+from lanewayd.rpc.server import SERVICE_NAMES, add_address, build_server
+from lanewayd.rpc.sessions import SessionHandlers
+from lanewayd.runs.admin import Admin, Offer
+from lanewayd.runs.collaborators import Collaborators, RunSettings
+from lanewayd.runs.commits import CommitFeed
+from lanewayd.runs.drain import Drain, DrainSettings, Leavers, ParkGate
+from lanewayd.runs.followers import Followers
+from lanewayd.runs.ids import Ids
+from lanewayd.runs.lanes import LaneBook
+from lanewayd.runs.recovery import Recovery
+from lanewayd.runs.registry import AcceptLimits, RunRegistry
+from lanewayd.runs.retention import Retention, RetentionSettings
+from lanewayd.runs.scheduler import Scheduler
+from lanewayd.runs.session_control import SessionControl
+from lanewayd.runs.supervision import Supervision
+from lanewayd.runs.watches import RunWatches
+from lanewayd.sessions.lifecycle import Sessions
+from lanewayd.settings_schema import Settings
+from lanewayd.store.interface import CommitGate
+from lanewayd.store.sqlite import SqliteStore
+from lanewayd.telemetry.setup import set_up_logging
+from lanewayd.tools.interface import Tool
+from lanewayd.tools.leftovers import Leftovers, Owner
+from lanewayd.tools.redaction import Redactor
+from lanewayd.transcript.lock import SessionLocks
+from lanewayd.wiring.home import Home
+from lanewayd.wiring.idle_exit import IdleExit
+from lanewayd.wiring.model_services import ModelServices
+from lanewayd.wiring.workshop import BuiltInWorkshop
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_TENANT = "default"
+STALLED_EXIT_CODE = 5
+STOP_GRACE_S = 5.0
+
+
+def single_tenant(_context: Context) -> str:
+    """Everybody is one tenant until authentication lands (D-6)."""
+    return DEFAULT_TENANT
+
+
+def exit_stalled() -> None:
+    """Leave at once: what a store that cannot commit has not stored is gone on purpose (D-19)."""
+    os._exit(STALLED_EXIT_CODE)
+
+
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """What tests give instead of the real thing."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=Ids)
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    tenant_of: TenantResolver = single_tenant
+    commit_gate: CommitGate | None = None
+    more_tools: tuple[Tool, ...] = ()
+    on_stalled: Callable[[], None] = exit_stalled
+
+
+class Service:
+    """The whole server in one object. `start`, then `run` until it has left; or `request_drain` from anywhere."""
+
+    def __init__(self, settings: Settings, seams: Seams | None = None, *, idle_exit_s: float | None = None) -> None:
+        self._settings = settings
+        self._seams = seams or Seams()
+        self._idle_exit_s = idle_exit_s
+        self._clock = self._seams.clock
+        self._address = settings.listen
+        self._stall_timer: TimerHandle | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the server listens, with its real port; as a gRPC target."""
+        return self._address
+
+    @property
+    def parts(self) -> Collaborators:
+        """What runs work with; for tests that look inside."""
+        return self._collaborators
+
+    async def start(self) -> None:
+        """Home lock, store, left-over processes, recovery, listener. Raises StartupError and leaves nothing behind."""
+        self._home = Home.open(self._settings.home)
+        try:
+            self._models = ModelServices(self._settings, environ=self._seams.environ, clock=self._clock)
+            self._store = await SqliteStore.open(
+                self._settings.store_path, codec=WireEventCodec(), clock=self._clock, gate=self._seams.commit_gate
+            )
+        except BaseException:
+            self._home.close()
+            raise
+        owner = Owner(self._store.store_id, secrets.token_hex(8))
+        self._wire_runs(owner)
+        self._wire_rpc()
+        try:
+            left_over = await Leftovers(owner=owner, clock=self._clock).end_of_other_starts()
+            interrupted = await self._recovery.recover()
+            await self._listen()
+        except BaseException:
+            await self._close()
+            raise
+        logger.info(
+            "serving", extra={"address": self._address, "left_over_processes": left_over, "interrupted": interrupted}
+        )
+
+    async def run(self) -> int:
+        """Serve until a drain is over; the exit code."""
+        async with asyncio.TaskGroup() as group:
+            retention = group.create_task(self._retention.run(), name="retention")
+            group.create_task(self._scheduler.serve(), name="scheduler")
+            group.create_task(self._serve(), name="serve")
+            await self._drain.run()
+            self._scheduler.leave()
+            retention.cancel()
+        self._health.close()
+        await self._server.stop(STOP_GRACE_S)
+        await self._close()
+        return 0
+
+    def request_drain(self) -> None:
+        """Begin to leave; asked again, what runs is cut at once (D-18)."""
+        self._drain.request()
+
+    async def _serve(self) -> None:
+        """Runs may start and calls are answered; the scheduler's group exists by now."""
+        self._scheduler.start_admitting()
+        self._health.set_ready(True)
+        self._idle_exit.arm()
+
+    def _wire_runs(self, owner: Owner) -> None:
+        settings, clock = self._settings, self._clock
+        self._gate = ParkGate()
+        self._workshop = BuiltInWorkshop(
+            settings,
+            environ=self._seams.environ,
+            owner=owner,
+            clock=clock,
+            address=lambda: self._address,
+            more_tools=self._seams.more_tools,
+        )
+        self._collaborators = Collaborators(
+            store=self._store,
+            clock=clock,
+            ids=self._seams.ids,
+            locks=SessionLocks(
+                settings.home / "locks",
+                clock=clock,
+                acquire_timeout_s=settings.session.write_lock.acquire_timeout_ms / 1000,
+            ),
+            watches=RunWatches(clock),
+            provider=self._models.provider,
+            workshop=self._workshop,
+            gate=self._gate,
+            sanitiser=Redactor(self._models.secrets),
+            settings=RunSettings(delta_interval_s=settings.events.delta_interval_ms / 1000),
+        )
+        self._scheduler = Scheduler(
+            LaneBook(settings.lane_widths()),
+            store=self._store,
+            clock=clock,
+            supervision=lambda run, is_recovered: Supervision(
+                run, self._collaborators, is_recovered=is_recovered, on_slot_free=self._scheduler.free_slot
+            ),
+        )
+        self._registry = RunRegistry(
+            self._collaborators,
+            scheduler=self._scheduler,
+            agents=self._models,
+            limits=AcceptLimits(settings.limits.max_queued_runs, settings.limits.max_depth),
+        )
+        self._followers = Followers(self._store, clock)
+        self._store.listener = CommitFeed(self._followers, self._registry, on_store_works=self._store_works)
+        self._recovery = Recovery(
+            self._collaborators, scheduler=self._scheduler, max_attempts=settings.recovery.max_attempts
+        )
+        retention = settings.events.retention
+        self._retention = Retention(
+            RetentionSettings(
+                events_max_age=timedelta(days=retention.max_age_days),
+                max_events_per_run=retention.max_events_per_run,
+                events_max_bytes=retention.max_bytes,
+                runs_max_age=timedelta(days=settings.runs.retention.max_age_days),
+            ),
+            store=self._store,
+            clock=clock,
+        )
+
+    def _wire_rpc(self) -> None:
+        settings = self._settings
+        self._health = HealthHandlers(SERVICE_NAMES)
+        self._drain = Drain(
+            DrainSettings(settings.drain.announce_s, settings.drain.timeout_s, settings.drain.park_s),
+            Leavers(self._registry, self._scheduler, self._gate, self._collaborators.watches, self._followers),
+            clock=self._clock,
+            on_begin=lambda: self._health.set_ready(False),
+        )
+        self._idle_exit = IdleExit(
+            self._idle_exit_s,
+            clock=self._clock,
+            is_busy=lambda: bool(len(self._collaborators.watches) or self._followers.count),
+            leave=self._drain.request,
+        )
+        tools = tuple(listing.name for listing in self._workshop.listings())
+        offer = Offer(
+            version=metadata.version("laneway"),
+            started_at=self._clock.now(),
+            agents=lambda: self._models.agents(tools),
+            models=self._models.models,
+            tools=self._workshop.listings,
+        )
+        admin = Admin(offer, store=self._store, scheduler=self._scheduler, followers=self._followers, drain=self._drain)
+        limits = _limits(settings)
+        control = SessionControl(self._collaborators, self._registry)
+        sessions = Sessions(store=self._store, writer=control, stopper=control, exporter=control, entry_maker=control)
+        self._server = build_server(
+            agent=AgentHandlers(
+                runs=self._registry, logs=self._followers, admin=admin, clock=self._clock, limits=limits
+            ),
+            sessions=SessionHandlers(sessions=sessions, store_id=self._store.store_id, limits=limits),
+            admin=AdminHandlers(admin=admin),
+            health=self._health,
+            tenant_of=self._tenant_of,
+        )
+
+    def _tenant_of(self, context: grpc.aio.ServicerContext[bytes, bytes]) -> str:
+        self._idle_exit.touch()
+        return self._seams.tenant_of(context)
+
+    async def _listen(self) -> None:
+        port = add_address(self._server, self._settings.listen)
+        if not self._settings.listen.startswith("unix:"):
+            self._address = f"{self._settings.listen.rpartition(':')[0]}:{port}"
+        await self._server.start()
+        self._home.note_address(self._address)
+
+    def _store_works(self, works: bool) -> None:
+        """Readiness follows the store; a store that stays down ends the process (D-19)."""
+        self._health.set_ready(works and not self._drain.is_draining)
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+        if not works:
+            self._stall_timer = self._clock.call_later(self._settings.store.stall_limit_s, self._stalled)
+
+    def _stalled(self) -> None:
+        logger.critical("store stalled", extra={"stall_limit_s": self._settings.store.stall_limit_s})
+        self._seams.on_stalled()
+
+    async def _close(self) -> None:
+        """Give everything back, in the opposite order."""
+        self._idle_exit.disarm()
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+        await self._models.close()
+        self._workshop.close()
+        await self._store.close()
+        self._collaborators.locks.close()
+        self._home.close()
+
+
+def _limits(settings: Settings) -> Limits:
+    limits = settings.limits
+    return Limits(
+        message_bytes=limits.max_message_bytes,
+        session_key_bytes=limits.max_session_key_bytes,
+        idempotency_key_bytes=limits.max_idempotency_key_bytes,
+        metadata_keys=limits.max_metadata_keys,
+        metadata_text_bytes=limits.max_metadata_bytes,
+        extra_system_prompt_bytes=limits.max_extra_system_prompt_bytes,
+    )
+
+
+async def serve(settings: Settings, *, idle_exit_s: float | None = None, seams: Seams | None = None) -> int:
+    """Run the service until a signal or a drain ends it; the exit code. Raises StartupError."""
+    service = Service(settings, seams, idle_exit_s=idle_exit_s)
+    await service.start()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, service.request_drain)
+    return await service.run()
+
+
+def main(settings: Settings, *, idle_exit_s: float | None = None, seams: Seams | None = None) -> int:
+    """The server as a process: logging, the faster event loop where there is one, signals. Raises StartupError."""
+    set_up_logging()
+    try:
+        import uvloop  # noqa: PLC0415 - not everywhere; the standard loop does too
+    except ImportError:
+        loop_factory = None
+    else:
+        loop_factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(serve(settings, idle_exit_s=idle_exit_s, seams=seams))

@@ -1,0 +1,128 @@
+"""The configured model services, and which model an agent uses: implements runs.registry.AgentCatalog."""
+
+import asyncio
+from collections.abc import Mapping
+
+from lanewayd.clock import Clock
+from lanewayd.config import SCRIPTED_PROVIDER, read_api_key
+from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.models.resolve import ModelWishes, ProviderFacts, resolve_model
+from lanewayd.providers.call_ids import random_call_id
+from lanewayd.providers.http_provider import HttpProvider, HttpService, make_transport
+from lanewayd.providers.interface import Provider
+from lanewayd.providers.openai_chat.dialect import OpenAIChat
+from lanewayd.providers.scripted import ScriptedProvider
+from lanewayd.runs.admin import AgentListing, ModelListing
+from lanewayd.settings_schema import ProviderSettings, Settings
+
+
+class ModelServices:
+    """Owner of the providers: each is made when it is first used, and closed with the service."""
+
+    def __init__(self, settings: Settings, *, environ: Mapping[str, str], clock: Clock) -> None:
+        """Reads the keys. Raises StartupError for one that cannot be used."""
+        self._settings = settings
+        self._clock = clock
+        services = settings.models.providers
+        self._keys = {name: read_api_key(name, service, environ) for name, service in services.items()}
+        self._facts = {name: self._facts_of(name, service) for name, service in services.items()}
+        self._providers: dict[str, Provider] = {}
+
+    @property
+    def secrets(self) -> list[str]:
+        """Values that must be shown nowhere."""
+        return [key for key in self._keys.values() if key]
+
+    def provider(self, name: str) -> Provider:
+        """The provider of a run's model. Raises MODEL_NOT_CONFIGURED when the settings have it no more."""
+        provider = self._providers.get(name)
+        if provider is None:
+            provider = self._providers[name] = self._make(name)
+        return provider
+
+    async def close(self) -> None:
+        """Give all connections back."""
+        await asyncio.gather(*(provider.close() for provider in self._providers.values()))
+
+    # --- AgentCatalog ------------------------------------------------------------------------------------------------
+
+    def has(self, agent_id: str) -> bool:
+        """Whether the agent is configured."""
+        return agent_id in self._settings.agents.list
+
+    def timeout_s(self, agent_id: str) -> float:
+        """Its run budget; 0 = none."""
+        return self._settings.agents.list[agent_id].timeout_seconds
+
+    def max_turns(self, agent_id: str) -> int:
+        """Model calls of a run at most; 0 = unlimited."""
+        return self._settings.agents.list[agent_id].max_turns
+
+    def model(self, agent_id: str, requested: str) -> str:
+        """`provider/model` for a run. Raises MODEL_UNKNOWN, MODEL_NOT_CONFIGURED."""
+        wishes = ModelWishes(
+            request=requested,
+            agent=self._settings.agents.list[agent_id].model or "",
+            defaults=self._settings.agents.defaults.model or "",
+        )
+        return resolve_model(wishes, self._facts).reference
+
+    # --- listings ----------------------------------------------------------------------------------------------------
+
+    def agents(self, tools: tuple[str, ...]) -> list[AgentListing]:
+        """The agents for ListAgents."""
+        return [AgentListing(name, self._model_or_none(name), tools) for name in self._settings.agents.list]
+
+    def models(self) -> list[ModelListing]:
+        """The models that are named in the settings, for ListModels; any other of a known provider works too."""
+        named = {self._model_or_none(name) for name in self._settings.agents.list} - {""}
+        listings = [
+            ModelListing(f"{name}/*", service.api, 0, self._facts[name].has_landed and self._facts[name].has_key)
+            for name, service in self._settings.models.providers.items()
+        ]
+        return listings + [ModelListing(model, self._api_of(model), 0, True) for model in named]
+
+    def _model_or_none(self, agent_id: str) -> str:
+        try:
+            return self.model(agent_id, "")
+        except LanewayError:
+            return ""
+
+    def _api_of(self, model: str) -> str:
+        name = model.partition("/")[0]
+        return SCRIPTED_PROVIDER if name == SCRIPTED_PROVIDER else self._settings.models.providers[name].api
+
+    def _facts_of(self, name: str, service: ProviderSettings) -> ProviderFacts:
+        return ProviderFacts(
+            api=service.api,
+            has_landed=service.has_landed,
+            has_key=not service.needs_key or bool(self._keys[name]),
+            key_source=service.key_source,
+        )
+
+    def _make(self, name: str) -> Provider:
+        if name == SCRIPTED_PROVIDER:
+            return ScriptedProvider(
+                scripts_dir=self._settings.home / "scripts", clock=self._clock, new_call_id=random_call_id
+            )
+        service, facts = self._settings.models.providers.get(name), self._facts.get(name)
+        if service is None or facts is None or not facts.has_landed or not facts.has_key:
+            raise LanewayError(
+                ErrorCode.MODEL_NOT_CONFIGURED,
+                f"the provider {name!r}, which this run was accepted for, is no longer configured; "
+                f"restore [models.providers.{name}] and its key, then send the message again",
+            )
+        models = self._settings.models
+        return HttpProvider(
+            service=HttpService(
+                name=name,
+                base_url=service.base_url,
+                timeout_s=service.timeout_seconds or models.idle_timeout_seconds,
+                first_event_timeout_s=models.first_event_timeout_seconds,
+                is_self_hosted=bool(service.self_hosted),
+            ),
+            dialect=OpenAIChat(new_call_id=random_call_id, max_call_id_chars=40 if name == "openai" else None),
+            clock=self._clock,
+            api_key=self._keys[name] or None,
+            transport=make_transport("httpx" if models.transport == "httpx" else "aiohttp"),
+        )
