@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from lanewayd.events import StoredEvent
 from lanewayd.records import Entry, Run, RunState, Session, ToolCallRow
 from lanewayd.store.event_rows import event_from_row
 from lanewayd.store.interface import EventPage, RunFilter
@@ -9,6 +10,7 @@ from lanewayd.store.reader import Snapshot
 from lanewayd.store.run_rows import run_from_row, to_json
 from lanewayd.store.session_rows import entry_from_row, session_from_row, tool_call_from_row
 from lanewayd.store.times import to_us
+from lanewayd.store.transaction import Row
 
 _ABOVE_ALL = 2**63 - 1
 
@@ -52,6 +54,12 @@ def session(snapshot: Snapshot, tenant: str, session_key: str) -> Session | None
     return session_from_row(row) if row else None
 
 
+def session_key_of(snapshot: Snapshot, tenant: str, session_id: str) -> str | None:
+    """The key that owns a session id of the tenant."""
+    row = snapshot.one("select_session_by_id", (session_id, tenant))
+    return str(row["session_key"]) if row else None
+
+
 def sessions(snapshot: Snapshot, tenant: str, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
     """Newest interaction first, then by key."""
     before_at, before_key = (to_us(before[0]), before[1]) if before else (_ABOVE_ALL, "")
@@ -81,15 +89,35 @@ def run_events(snapshot: Snapshot, tenant: str, run_id: str, after_seq: int, lim
     log = snapshot.one("select_run_log", (run_id, tenant))
     if log is None:
         return None
-    rows = snapshot.all("select_run_events", (run_id, after_seq, limit))
+    rows = snapshot.all("select_run_events", (log["accepted_no"], after_seq, limit))
     return EventPage(tuple(map(event_from_row, rows)), log["first_seq"], log["last_seq"])
 
 
 def session_events(snapshot: Snapshot, tenant: str, session_key: str, after: int, limit: int) -> EventPage:
-    """The session's events above a position."""
-    pruned = snapshot.one("select_session_pruned", {"tenant": tenant, "session_key": session_key})[0]
-    rows = snapshot.all("select_session_events", (tenant, session_key, after, limit))
-    return EventPage(tuple(map(event_from_row, rows)), pruned + 1, last_position(snapshot))
+    """The session's events above a position: the logs of its runs, merged."""
+    names = {"tenant": tenant, "session_key": session_key, "after": after}
+    events: list[StoredEvent] = []
+    for log in snapshot.all("select_session_logs", names):
+        if len(events) == limit and log["first_position"] > events[-1].position:
+            break
+        rows = snapshot.all("select_run_events", (log["accepted_no"], _last_seq_up_to(snapshot, log, after), limit))
+        events = sorted([*events, *map(event_from_row, rows)], key=lambda event: event.position)[:limit]
+    pruned = snapshot.one("select_session_pruned", names)[0]
+    return EventPage(tuple(events), pruned + 1, last_position(snapshot))
+
+
+def _last_seq_up_to(snapshot: Snapshot, log: Row, position: int) -> int:
+    """The highest seq of a run whose event stands at `position` or before: found by halving, both orders are one."""
+    if log["first_position"] > position:
+        return int(log["first_seq"]) - 1
+    below, above = int(log["first_seq"]) - 1, int(log["last_seq"])
+    while above - below > 1:
+        middle = (below + above) // 2
+        if snapshot.one("select_event_position", (log["accepted_no"], middle))["position"] <= position:
+            below = middle
+        else:
+            above = middle
+    return below
 
 
 def all_events(snapshot: Snapshot, tenant: str, after: int, limit: int) -> EventPage:
@@ -107,7 +135,7 @@ def session_start_position(snapshot: Snapshot, tenant: str, session_key: str) ->
     if run_to_follow["first_seq"] > run_to_follow["last_seq"]:
         # Nothing of it is stored: all is gone, or all is still to come.
         return run_to_follow["pruned_position"] or last_position(snapshot)
-    row = snapshot.one("select_event_position", (run_to_follow["run_id"], run_to_follow["first_seq"]))
+    row = snapshot.one("select_event_position", (run_to_follow["accepted_no"], run_to_follow["first_seq"]))
     return int(row["position"]) - 1
 
 

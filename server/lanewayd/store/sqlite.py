@@ -136,6 +136,9 @@ class SqliteStore:
     async def session(self, tenant: str, session_key: str) -> Session | None:
         return await self._reader.read(lambda snapshot: reads.session(snapshot, tenant, session_key))
 
+    async def session_key_of(self, tenant: str, session_id: str) -> str | None:
+        return await self._reader.read(lambda snapshot: reads.session_key_of(snapshot, tenant, session_id))
+
     async def sessions(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
         return await self._reader.read(lambda snapshot: reads.sessions(snapshot, tenant, before, limit))
 

@@ -30,11 +30,19 @@ class GroupLostError(Exception):
     """The transaction of the group is over or cannot be trusted; none of its commands may be acknowledged."""
 
 
+class RowRefusedError(ValueError):
+    """The database refuses a row of a command: a bug of who made the command, not a failure of the store."""
+
+
+class SavepointsNeededError(Exception):
+    """A command failed after it had written something, outside a savepoint: the group must be done again with them."""
+
+
 class Transaction:
     """The connection that writes, one group after the other.
 
-    `begin`, then `attempt` for each command, then `commit`; after any exception of these but those of `attempt`'s
-    command, `is_stored_after_all`.
+    `begin`, then `attempt` or `attempt_lightly` for each command, `store_numbers`, `commit`; after any exception of
+    these but those of a command, `is_stored_after_all`.
     """
 
     def __init__(
@@ -86,11 +94,11 @@ class Transaction:
         self._commit_no = stored_commit_no + 1
 
     def attempt(self, apply: Callable[["Transaction", object], object], command: object) -> object:
-        """Apply one command in a savepoint. What `apply` raises comes out unchanged, with the savepoint undone.
+        """Apply one command in a savepoint. What `apply` raises comes out, with the savepoint undone.
 
         Raises GroupLostError when the database failed in a way that harms the whole group.
         """
-        numbers = (self.last_position, self.last_accepted_no, self.event_bytes)
+        numbers = self._numbers()
         self._run("open_savepoint")
         try:
             result = apply(self, command)
@@ -100,9 +108,34 @@ class Transaction:
             self._run("undo_savepoint")
             self._run("close_savepoint")
             self.last_position, self.last_accepted_no, self.event_bytes = numbers
+            if isinstance(error, sqlite3.Error):
+                raise RowRefusedError(str(error)) from error
             raise
         self._run("close_savepoint")
         return result
+
+    def attempt_lightly(self, apply: Callable[["Transaction", object], object], command: object) -> object:
+        """As `attempt`, without savepoint, which costs as much as a row: enough for a command that succeeds, and for
+        one that is refused before it has written anything, which is nearly all of them.
+
+        Raises SavepointsNeededError, after which the transaction can only be rolled back.
+        """
+        numbers, changes = self._numbers(), self._connection.total_changes
+        try:
+            return apply(self, command)
+        except Exception as error:
+            if self._harms_group(error):
+                raise GroupLostError(str(error)) from error
+            if self._connection.total_changes != changes:
+                raise SavepointsNeededError from error
+            self.last_position, self.last_accepted_no, self.event_bytes = numbers
+            if isinstance(error, sqlite3.Error):
+                raise RowRefusedError(str(error)) from error
+            raise
+
+    def rollback(self) -> None:
+        """Nothing of the group is left."""
+        self._run("rollback_group")
 
     def store_numbers(self) -> None:
         """The last statement of a group."""
@@ -138,6 +171,9 @@ class Transaction:
             self._run("checkpoint_all")
         finally:
             self._connection.close()
+
+    def _numbers(self) -> tuple[int, int, int]:
+        return self.last_position, self.last_accepted_no, self.event_bytes
 
     def _run(self, query: str) -> None:
         try:

@@ -15,7 +15,7 @@ from typing import Any
 from lanewayd.clock import Clock
 from lanewayd.errors import StoreUnavailable
 from lanewayd.store.interface import CommitGate, CommitListener
-from lanewayd.store.transaction import GroupLostError, Transaction
+from lanewayd.store.transaction import GroupLostError, SavepointsNeededError, Transaction
 
 Apply = Callable[[Transaction, object], object]
 
@@ -92,7 +92,8 @@ class Writer:
             raise StoreUnavailable("the store is closed")
         item = _Item(command, self._loop.create_future(), self._clock.monotonic())
         self._queue.put(item)
-        return await asyncio.shield(item.future)
+        # The future is only the place where the answer is put: cancelling it does not reach the command.
+        return await item.future
 
     async def close(self) -> None:
         """Commit what was submitted, checkpoint, end the thread. Idempotent."""
@@ -151,13 +152,12 @@ class Writer:
     def _commit_group(self, items: list[_Item]) -> None:
         transaction = self._transaction
         transaction.begin()
-        for item in items:
-            try:
-                item.result = transaction.attempt(self._apply, item.command)
-            except GroupLostError:
-                raise
-            except Exception as error:  # noqa: BLE001 - a refusal or a bug of one command; its caller gets it
-                item.error = error
+        try:
+            self._apply_all(items, transaction.attempt_lightly)
+        except SavepointsNeededError:
+            transaction.rollback()
+            transaction.begin()
+            self._apply_all(items, transaction.attempt)
         transaction.store_numbers()
         commands = [item.command for item in items if item.error is None] if self._gate else []
         if self._gate:
@@ -165,6 +165,16 @@ class Writer:
         transaction.commit()
         if self._gate:
             self._gate.after_commit(commands)
+
+    def _apply_all(self, items: list[_Item], attempt: Callable[[Apply, object], object]) -> None:
+        for item in items:
+            item.error = None
+            try:
+                item.result = attempt(self._apply, item.command)
+            except (GroupLostError, SavepointsNeededError):
+                raise
+            except Exception as error:  # noqa: BLE001 - a refusal or a bug of one command; its caller gets it
+                item.error = error
 
     def _fail(self, items: list[_Item], error: str) -> None:
         for item in items:

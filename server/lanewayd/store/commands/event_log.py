@@ -50,11 +50,14 @@ def add_events(transaction: Transaction, head: RunHead, events: Iterable[NewEven
         )
         kind, is_last = kind_of(event.payload), is_terminal(event.payload)
         stored.append(StoredEvent(position, head.run_id, head.session_key, head.tenant, seq, kind, is_last, encoded))
-        rows.append((position, head.tenant, head.session_key, head.run_id, seq, kind.value, is_last, encoded))
+        rows.append(
+            (position, head.tenant, head.session_key, head.run_id, head.accepted_no, seq, kind.value, is_last, encoded)
+        )
         size_bytes += len(encoded)
     if rows:
         transaction.execute_many("insert_event", rows)
-        transaction.execute("update_run_log", (len(rows), size_bytes, head.accepted_no))
+        first_position = transaction.last_position + 1
+        transaction.execute("update_run_log", (len(rows), size_bytes, first_position, position, head.accepted_no))
         transaction.last_position = position
         transaction.event_bytes += size_bytes
     return tuple(stored)
@@ -65,8 +68,8 @@ def cut_events(transaction: Transaction, run: Row, up_to_seq: int) -> int:
 
     `run` has accepted_no, run_id, tenant and session_key.
     """
-    removed = transaction.one("measure_events", (run["run_id"], up_to_seq))
-    transaction.execute("delete_events", (run["run_id"], up_to_seq))
+    removed = transaction.one("measure_events", (run["accepted_no"], up_to_seq))
+    transaction.execute("delete_events", (run["accepted_no"], up_to_seq))
     position, size_bytes = removed["last_position"], removed["size_bytes"]
     transaction.execute("update_run_cut", (up_to_seq + 1, size_bytes, position, run["accepted_no"]))
     transaction.execute("update_session_cut", (position, run["tenant"], run["session_key"]))

@@ -59,7 +59,7 @@ def _silence_error(transaction: Transaction, run: Run) -> None:
         raise ValueError(f"{run.run_id} has not failed")
     silent = replace(run.error, message="")
     transaction.execute("blank_run_texts", {"error_json": error_json(silent), "accepted_no": run.accepted_no})
-    terminal = transaction.one("select_terminal_event", (run.run_id, run.last_seq))
+    terminal = transaction.one("select_terminal_event", (run.accepted_no, run.last_seq))
     if terminal is None:
         return
     phase = LifecyclePhase.END if run.state in (RunState.SUCCEEDED, RunState.CANCELLED) else LifecyclePhase.ERROR

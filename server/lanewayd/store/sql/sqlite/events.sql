@@ -2,27 +2,35 @@
 
 -- name: insert_event
 -- A second event with the number of a stored one is refused.
-INSERT INTO events (position, tenant, session_key, run_id, seq, kind, is_last, encoded) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO events (position, tenant, session_key, run_id, run_no, seq, kind, is_last, encoded)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: select_run_log
 -- Where a run's log begins and ends.
-SELECT first_seq, last_seq FROM runs WHERE run_id = ? AND tenant = ?;
+SELECT accepted_no, first_seq, last_seq FROM runs WHERE run_id = ? AND tenant = ?;
 
 -- name: select_run_events
 -- In the run's order.
 SELECT position, run_id, session_key, tenant, seq, kind, is_last, encoded
 FROM events
-WHERE run_id = ? AND seq > ?
+WHERE run_no = ? AND seq > ?
 ORDER BY seq
 LIMIT ?;
 
--- name: select_session_events
--- In the order of commits.
-SELECT position, run_id, session_key, tenant, seq, kind, is_last, encoded
-FROM events
-WHERE tenant = ? AND session_key = ? AND position > ?
-ORDER BY position
-LIMIT ?;
+-- name: select_session_logs
+-- The logs of a session that have events above a position, in the order of their first events.
+SELECT accepted_no, first_seq, last_seq, first_position
+FROM runs
+WHERE
+    tenant = :tenant AND session_key = :session_key
+    AND ended_at IS NOT NULL AND event_bytes > 0 AND last_position > :after
+UNION ALL
+SELECT accepted_no, first_seq, last_seq, first_position
+FROM runs
+WHERE
+    tenant = :tenant AND session_key = :session_key
+    AND ended_at IS NULL AND event_bytes > 0 AND last_position > :after
+ORDER BY first_position;
 
 -- name: select_tenant_events
 -- In the order of commits.
@@ -49,7 +57,7 @@ SELECT max(
 
 -- name: select_first_run_to_follow
 -- The oldest run of a session that has not ended, else its last one.
-SELECT run_id, first_seq, last_seq, pruned_position
+SELECT accepted_no, first_seq, last_seq, pruned_position
 FROM runs
 WHERE accepted_no = coalesce(
     (
@@ -61,11 +69,11 @@ WHERE accepted_no = coalesce(
 
 -- name: select_event_position
 -- Where an event stands in the order of commits.
-SELECT position FROM events WHERE run_id = ? AND seq = ?;
+SELECT position FROM events WHERE run_no = ? AND seq = ?;
 
 -- name: select_terminal_event
 -- The last event of a run that has ended.
-SELECT position, seq, length(encoded) AS size_bytes FROM events WHERE run_id = ? AND is_last = 1 AND seq = ?;
+SELECT position, seq, length(encoded) AS size_bytes FROM events WHERE run_no = ? AND seq = ? AND is_last = 1;
 
 -- name: replace_encoded
 -- The event keeps its number and its position.
@@ -75,11 +83,11 @@ UPDATE events SET encoded = ? WHERE position = ?;
 -- What a cut of a run's log up to a number removes.
 SELECT count(*) AS events, coalesce(sum(length(encoded)), 0) AS size_bytes, coalesce(max(position), 0) AS last_position
 FROM events
-WHERE run_id = ? AND seq <= ?;
+WHERE run_no = ? AND seq <= ?;
 
 -- name: delete_events
 -- The oldest events of a run.
-DELETE FROM events WHERE run_id = ? AND seq <= ?;
+DELETE FROM events WHERE run_no = ? AND seq <= ?;
 
 -- name: update_run_cut
 -- The log begins later; readers below the position have missed something.

@@ -1,4 +1,4 @@
--- Group commit: one transaction for many commands, one savepoint for each.
+-- Group commit: one transaction for many commands; a savepoint where one of them must be undone alone.
 
 -- name: begin_group
 -- Takes the write lock at once, so that a command never finds it taken half-way.

@@ -6,11 +6,11 @@ INSERT INTO runs (
     accepted_no, run_id, tenant, session_key, session_id, agent_id, parent_run_id, depth, label, lane, priority, model,
     timeout_s, traceparent, state, disposition, queue_position, accepted_at, started_at, ended_at, claim, attempt,
     charges, handed_over, used_s, open_message_id, abort_requested_at, abort_stop_reason, abort_reason, host_run_id,
-    intake_open, first_seq, last_seq, event_bytes, pruned_position, stop_reason, truncated
+    intake_open, first_seq, last_seq, event_bytes, pruned_position, first_position, last_position, stop_reason, truncated
 ) VALUES (
     :accepted_no, :run_id, :tenant, :session_key, :session_id, :agent_id, :parent_run_id, :depth, :label, :lane,
     :priority, :model, :timeout_s, :traceparent, :state, :disposition, :queue_position, :accepted_at, :started_at, NULL,
-    0, 0, 0, 0, 0, '', NULL, '', '', '', 0, 1, 0, 0, 0, '', 0
+    0, 0, 0, 0, 0, '', NULL, '', '', '', 0, 1, 0, 0, 0, 0, 0, '', 0
 );
 
 -- name: insert_run_texts
@@ -107,7 +107,13 @@ UPDATE runs SET claim = claim + 1 WHERE accepted_no = ?;
 
 -- name: update_run_log
 -- Moves the log's end with the events stored beside it.
-UPDATE runs SET last_seq = last_seq + ?, event_bytes = event_bytes + ? WHERE accepted_no = ?;
+UPDATE runs
+SET
+    last_seq = last_seq + ?,
+    event_bytes = event_bytes + ?,
+    first_position = CASE WHEN last_seq = 0 THEN ? ELSE first_position END,
+    last_position = ?
+WHERE accepted_no = ?;
 
 -- name: update_run_progress
 -- NULL leaves a value as it is.

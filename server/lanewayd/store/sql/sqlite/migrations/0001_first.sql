@@ -41,7 +41,8 @@ CREATE TABLE sessions (
 
 CREATE INDEX sessions_by_interaction ON sessions (tenant, last_interaction_at DESC, session_key);
 
--- The part of a run's row that changes while it runs. Its texts are in run_texts: an append changes this row, and
+-- The part of a run's row that changes while it runs: `first_position` and `last_position` are those of its first and its
+-- last event, also when retention has removed them; 0 while it has none. Its texts are in run_texts: an append changes this row, and
 -- SQLite rewrites a whole row, with its message of up to a megabyte.
 CREATE TABLE runs (
     accepted_no INTEGER PRIMARY KEY,
@@ -79,6 +80,8 @@ CREATE TABLE runs (
     last_seq INTEGER NOT NULL,
     event_bytes INTEGER NOT NULL,
     pruned_position INTEGER NOT NULL,
+    first_position INTEGER NOT NULL,
+    last_position INTEGER NOT NULL,
     stop_reason TEXT NOT NULL,
     truncated INTEGER NOT NULL
 ) STRICT;
@@ -91,6 +94,8 @@ CREATE INDEX runs_unended ON runs (tenant, session_key) WHERE ended_at IS NULL;
 CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX runs_ended_with_events ON runs (ended_at) WHERE ended_at IS NOT NULL AND event_bytes > 0;
 CREATE INDEX runs_ended_by_event_count ON runs (last_seq - first_seq) WHERE ended_at IS NOT NULL;
+CREATE INDEX runs_ended_of_session ON runs (tenant, session_key, last_position)
+WHERE ended_at IS NOT NULL AND event_bytes > 0;
 CREATE INDEX runs_hosted ON runs (host_run_id) WHERE host_run_id <> '' AND ended_at IS NULL;
 
 CREATE TABLE run_texts (
@@ -115,21 +120,22 @@ SELECT
 FROM runs AS r
 INNER JOIN run_texts AS t ON t.accepted_no = r.accepted_no;
 
--- `encoded` holds the wire form with its cursor. The indexes end with the position.
+-- `encoded` holds the wire form with its cursor; `run_no` is the accepted_no of the run. There is no index by session:
+-- with many runs at once it would cost each append a page of its own. A session's events are found through its runs.
 CREATE TABLE events (
     position INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     session_key TEXT NOT NULL,
     run_id TEXT NOT NULL,
+    run_no INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     kind TEXT NOT NULL,
     is_last INTEGER NOT NULL,
     encoded BLOB NOT NULL,
-    UNIQUE (run_id, seq)
+    UNIQUE (run_no, seq)
 ) STRICT;
 
 CREATE INDEX events_by_tenant ON events (tenant);
-CREATE INDEX events_by_session ON events (tenant, session_key);
 
 -- A tree for each session: the parent of the first entry is ''.
 CREATE TABLE entries (
