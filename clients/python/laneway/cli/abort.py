@@ -14,7 +14,7 @@ from laneway.v1 import agent_pb2
 
 
 def abort(
-    run_id: Annotated[str | None, typer.Argument(metavar="[RUN_ID]")] = None,
+    run_id: Annotated[str | None, typer.Argument(metavar="RUN_ID")] = None,
     session: Annotated[str | None, typer.Option(metavar="KEY", help="Abort what runs in this session.")] = None,
     clear_queued: Annotated[
         bool, typer.Option("--clear-queued", help="With --session: cancel its waiting runs too.")

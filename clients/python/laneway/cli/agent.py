@@ -65,8 +65,9 @@ def agent(
 ) -> None:
     """Send MESSAGE to an agent and show what it does until it ends.
 
-    Starts a server if none listens. Ctrl-C aborts the run; a second one leaves it to the server. A lost connection does
-    not harm the run: the command goes on where it was.
+    Starts a server if none listens. A lost connection does not harm the run: the command goes on where it was.
+
+    Ctrl-C aborts the run; a second one leaves it to the server.
 
     Examples: laneway agent "What is in this folder?" --session demo
 

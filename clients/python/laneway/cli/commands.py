@@ -2,7 +2,12 @@
 
 import typer
 
-from laneway.cli import abort, agent, demo, serve, status, wait
+from laneway.cli.abort import abort
+from laneway.cli.agent import agent
+from laneway.cli.demo import demo
+from laneway.cli.serve import serve
+from laneway.cli.status import status
+from laneway.cli.wait import wait
 
 app = typer.Typer(
     name="laneway",
@@ -13,9 +18,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="serve")(serve.serve)
-app.command(name="agent")(agent.agent)
-app.command(name="wait")(wait.wait)
-app.command(name="abort")(abort.abort)
-app.command(name="status")(status.status)
-app.command(name="demo")(demo.demo)
+app.command(name="serve")(serve)
+app.command(name="agent")(agent)
+app.command(name="wait")(wait)
+app.command(name="abort")(abort)
+app.command(name="status")(status)
+app.command(name="demo")(demo)

@@ -26,7 +26,7 @@ from laneway.v1 import agent_pb2, event_pb2, run_pb2
 
 _MODEL = "scripted/demo"
 _MESSAGE = "Write a haiku into haiku.txt and count its words."
-_WORD_COUNT = "12"
+_WORD_COUNT = "15"
 # The model of this demonstration plays a script; server, tools, store and stream are the real ones.
 _SCRIPT = """\
 turns:
@@ -57,8 +57,9 @@ def demo(
 ) -> None:
     """Show and check one agent turn: a server, a message, a tool call, the replay, the result.
 
-    Needs no settings and no key, and touches nothing outside of a scratch folder. The exit code is 0 only if every step
-    held.
+    Needs no settings and no key, and touches nothing outside of a scratch folder.
+
+    The exit code is 0 only if every step held.
     """
     report = _Report(Console(highlight=False), is_json=json)
     home = Path(tempfile.mkdtemp(prefix="laneway-demo-"))

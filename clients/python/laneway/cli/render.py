@@ -57,7 +57,7 @@ class RunView:
                 self._delta(event.assistant.message_id, event.assistant.delta)
             case "reasoning":
                 self._stream("reasoning", event.reasoning.delta, "dim italic")
-            case "message":
+            case "message" if event.message.role == "assistant":
                 self._message(event.message)
             case "tool":
                 self._tool(event.tool)
