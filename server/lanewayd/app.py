@@ -36,6 +36,7 @@ from lanewayd.runs.registry import AcceptLimits, RunRegistry
 from lanewayd.runs.retention import Retention, RetentionSettings
 from lanewayd.runs.scheduler import Scheduler
 from lanewayd.runs.session_control import SessionControl
+from lanewayd.runs.settling import Settling
 from lanewayd.runs.supervision import Supervision
 from lanewayd.runs.watches import RunWatches
 from lanewayd.sessions.lifecycle import Sessions
@@ -179,12 +180,17 @@ class Service:
             sanitiser=Redactor(self._models.secrets),
             settings=RunSettings(delta_interval_s=settings.events.delta_interval_ms / 1000),
         )
+        settling = Settling(self._collaborators)
         self._scheduler = Scheduler(
             LaneBook(settings.lane_widths()),
-            store=self._store,
-            clock=clock,
+            self._collaborators,
+            settling=settling,
             supervision=lambda run, is_recovered: Supervision(
-                run, self._collaborators, is_recovered=is_recovered, on_slot_free=self._scheduler.free_slot
+                run,
+                self._collaborators,
+                settling=settling,
+                is_recovered=is_recovered,
+                on_slot_free=self._scheduler.free_slot,
             ),
         )
         self._registry = RunRegistry(
@@ -196,7 +202,10 @@ class Service:
         self._followers = Followers(self._store, clock)
         self._store.listener = CommitFeed(self._followers, self._registry, on_store_works=self._store_works)
         self._recovery = Recovery(
-            self._collaborators, scheduler=self._scheduler, max_attempts=settings.recovery.max_attempts
+            self._collaborators,
+            scheduler=self._scheduler,
+            settling=settling,
+            max_attempts=settings.recovery.max_attempts,
         )
         retention = settings.events.retention
         self._retention = Retention(

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 import grpc
 from google.rpc import error_details_pb2
@@ -27,7 +28,7 @@ TENANT_KEY = "x-tenant"
 
 def tenant_from_metadata(context: grpc.aio.ServicerContext) -> str:
     """So that tests can be two tenants."""
-    return dict(context.invocation_metadata() or ()).get(TENANT_KEY, "default")
+    return str(dict(context.invocation_metadata() or ()).get(TENANT_KEY, "default"))
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Refusal:
 
 def refusal_of(error: grpc.aio.AioRpcError) -> Refusal:
     """Status, reason and metadata of a refused call."""
-    status = rpc_status.from_call(error)
+    status = rpc_status.from_call(cast(grpc.Call, error))
     info = error_details_pb2.ErrorInfo()
     names = []
     for detail in status.details if status is not None else []:
@@ -68,7 +69,7 @@ class RunningService:
         self.health = health_pb2_grpc.HealthStub(self.channel)
         self.finished: asyncio.Task[int]
 
-    async def accept(self, message: str = "hello", **fields: object) -> run_pb2.AgentResponse:
+    async def accept(self, message: str = "hello", **fields: Any) -> run_pb2.AgentResponse:
         """`Agent`, with model mock/any unless given."""
         fields.setdefault("model", "mock/any")
         return await self.agent.Agent(agent_pb2.AgentRequest(message=message, **fields))
@@ -79,11 +80,11 @@ class RunningService:
         request.timeout.FromNanoseconds(int(timeout_s * 1e9))
         return await self.agent.Wait(request)
 
-    async def finish(self, message: str = "hello", **fields: object) -> agent_pb2.WaitResponse:
+    async def finish(self, message: str = "hello", **fields: Any) -> agent_pb2.WaitResponse:
         """Accept and wait for the end."""
         return await self.wait((await self.accept(message, **fields)).run_id)
 
-    async def events(self, run_id: str, **fields: object) -> list[event_pb2.Event]:
+    async def events(self, run_id: str, **fields: Any) -> list[event_pb2.Event]:
         """All events of a run up to its end, without the snapshot, tool results included."""
         fields.setdefault("after_seq", 0)
         fields.setdefault("verbose", agent_pb2.VERBOSITY_FULL)

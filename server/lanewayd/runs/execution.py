@@ -4,7 +4,10 @@
 task that was cancelled is not the one to write down that it was.
 """
 
-from lanewayd.errors import ErrorCode, LanewayError
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from lanewayd.errors import ErrorCode, LanewayError, StoreUnavailable
 from lanewayd.loop.agent_loop import AgentLoop, LoopPlan
 from lanewayd.loop.interface import LoopEnd, LoopStart
 from lanewayd.loop.limits import remaining_budget_s
@@ -14,6 +17,7 @@ from lanewayd.messages import RunError
 from lanewayd.prompt.system_prompt import system_prompt
 from lanewayd.providers.interface import Provider
 from lanewayd.records import Run, ToolCallRow, ToolCallState
+from lanewayd.runs.backoff import Backoff
 from lanewayd.runs.call_rows import call_of, requested_again
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.outcome import Outcome, failed, finished
@@ -21,6 +25,8 @@ from lanewayd.runs.recorder import RunRecorder
 from lanewayd.tools.interface import PreparedCall, Toolset
 from lanewayd.transcript.context import Standing, standing_of
 from lanewayd.transcript.lock import HeldLock
+
+T = TypeVar("T")
 
 
 class Execution:
@@ -40,7 +46,7 @@ class Execution:
         run = self._run
         try:
             self._lock = await self._with.locks.acquire(run.tenant, run.session_key, run_id=run.run_id)
-            standing = standing_of(await self._with.store.context(run.session_id), run.run_id)
+            standing = standing_of(await self._read(lambda: self._with.store.context(run.session_id)), run.run_id)
             if standing.final is not None:
                 return finished(standing.final, standing.usage)
             provider_name, _, model = run.request.model.partition("/")
@@ -55,6 +61,15 @@ class Execution:
         if self._lock is not None:
             lock, self._lock = self._lock, None
             await self._with.locks.release(lock)
+
+    async def _read(self, question: Callable[[], Awaitable[T]]) -> T:
+        """The answer of the store, however long it takes: a run halts when the store does, and goes on with it."""
+        backoff = Backoff(self._with.clock)
+        while True:
+            try:
+                return await question()
+            except StoreUnavailable:
+                await backoff.wait()
 
     def _loop(self, provider: Provider, model: str) -> AgentLoop:
         run, recorder, clock, gate = self._run, self._recorder, self._with.clock, self._with.gate
@@ -76,7 +91,8 @@ class Execution:
         )
 
     async def _loop_start(self, standing: Standing) -> LoopStart:
-        rows = await self._with.store.tool_calls(self._run.run_id) if standing.unsettled else []
+        store, run_id = self._with.store, self._run.run_id
+        rows = await self._read(lambda: store.tool_calls(run_id)) if standing.unsettled else []
         known = self._recorder.resume(
             _open_rows(standing, rows, self._toolset),
             last_text=standing.last_message.text if standing.last_message is not None else "",

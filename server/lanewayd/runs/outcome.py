@@ -52,6 +52,13 @@ def failed(error: RunError, *, usage: Usage | None = None) -> Outcome:
     return Outcome(RunState.FAILED, "error", error=error, usage=usage)
 
 
+def failed_inside() -> Outcome:
+    """A fault of ours; the log holds it."""
+    return failed(
+        RunError(ErrorCode.INTERNAL.value, "the server failed inside; its log holds the fault under this run's id")
+    )
+
+
 def aborted(stop_reason: str) -> Outcome:
     """Somebody stopped the run."""
     return Outcome(RunState.CANCELLED, stop_reason)

@@ -4,6 +4,7 @@ The registry resolves what a message means (agent, session, model, limits), give
 each commit: it puts an accepted run into the lanes before the caller learns of it (D-1), and wakes those who wait.
 """
 
+import logging
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
@@ -26,7 +27,10 @@ from lanewayd.store.interface import (
     RequestAbort,
     RunFilter,
     SessionSelector,
+    Started,
 )
+
+logger = logging.getLogger(__name__)
 
 ABORT_ANSWER_S = 5.0
 """`Abort` waits at most this long for terminal events (D-20)."""
@@ -175,19 +179,27 @@ class RunRegistry:
         """A command is durable: lanes and waiters learn of it."""
         if isinstance(result, Accepted):
             if result.run is not None:
+                logger.info("run accepted", extra=_fields(result.run))
                 self._watches.open(result.run_id)
                 self._scheduler.enqueue(result.run)
+        elif isinstance(result, Started):
+            logger.info("run started", extra={**_fields(result.run), "attempt": result.run.attempt})
         elif isinstance(result, Appended):
             if result.run is not None:
-                self._watches.close(result.run.run_id)
+                self._ended(result.run)
             elif isinstance(command, AppendToRun) and any(change.got_on for change in command.changes):
                 self._scheduler.got_on(command.run_id)
         elif isinstance(result, AbortRequested) and isinstance(command, RequestAbort):
             for run in result.cancelled:
                 self._scheduler.cancel_queued(run.run_id)
-                self._watches.close(run.run_id)
+                self._ended(run)
             for run_id in result.running:
                 self._scheduler.stop(run_id, StopCause.ABORT, command.stop_reason)
+
+    def _ended(self, run: Run) -> None:
+        reason = run.error.reason if run.error is not None else ""
+        logger.info("run ended", extra={**_fields(run), "stop_reason": run.stop_reason, "reason": reason})
+        self._watches.close(run.run_id)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -264,3 +276,7 @@ class RunRegistry:
                 aborted.append(run_id)
         cancelled = tuple(run.run_id for run in requested.cancelled)
         return AbortReceipt(tuple(aborted), cancelled, tuple(pending))
+
+
+def _fields(run: Run) -> dict[str, str]:
+    return {"run_id": run.run_id, "session_key": run.session_key, "state": run.state.value}

@@ -5,12 +5,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from lanewayd.clock import Clock, TimerHandle
-from lanewayd.records import Run
+from lanewayd.clock import TimerHandle
+from lanewayd.errors import LanewayError
+from lanewayd.records import Run, RunState
+from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.lanes import LaneBook, Ticket
-from lanewayd.runs.outcome import StopCause
+from lanewayd.runs.outcome import StopCause, failed_inside
+from lanewayd.runs.settling import Settling
 from lanewayd.runs.supervision import Supervision
-from lanewayd.store.interface import Store
 
 logger = logging.getLogger(__name__)
 
@@ -18,16 +20,25 @@ GATE_LIMIT_S = 30.0
 """A run with one charge holds the recovery gate no longer than this (D-2)."""
 
 
+LONG_WAIT_S = 2.0
+
+
 class Scheduler:
     """Runs wait here from `enqueue` until their supervision has ended."""
 
     def __init__(
-        self, book: LaneBook, *, store: Store, clock: Clock, supervision: Callable[[Run, bool], Supervision]
+        self,
+        book: LaneBook,
+        collaborators: Collaborators,
+        *,
+        settling: Settling,
+        supervision: Callable[[Run, bool], Supervision],
     ) -> None:
         """`supervision` makes one for a run; its second argument says whether the run is recovered."""
         self._book = book
-        self._store = store
-        self._clock = clock
+        self._store = collaborators.store
+        self._clock = collaborators.clock
+        self._settling = settling
         self._make_supervision = supervision
         self._supervisions: dict[str, Supervision] = {}
         self._recovered: dict[str, Run] = {}
@@ -84,10 +95,13 @@ class Scheduler:
             self._admit(None)
 
     def stop(self, run_id: str, cause: StopCause, stop_reason: str = "") -> None:
-        """Stop a run under supervision; harmless for any other."""
+        """Stop a run under supervision, or end a recovered one that still waits; harmless for any other."""
         supervision = self._supervisions.get(run_id)
         if supervision is not None:
             supervision.stop(cause, stop_reason)
+        elif run_id in self._recovered and self._book.cancel(run_id) and self._group is not None:
+            run = self._recovered.pop(run_id)
+            self._group.create_task(self._settle_waiting(run), name=f"settle {run_id}")
 
     def stop_all(self, cause: StopCause) -> None:
         """Stop every run under supervision."""
@@ -126,12 +140,14 @@ class Scheduler:
             recovered = self._recovered.pop(run_id, None)
             run = recovered or at_hand or await self._store.run(ticket.tenant, run_id)
             if run is not None:
+                self._log_wait(run)
                 if ticket.is_gated and run.charges == 1:
                     self._gate_timers[run_id] = self._clock.call_later(GATE_LIMIT_S, lambda: self.got_on(run_id))
                 supervision = self._supervisions[run_id] = self._make_supervision(run, recovered is not None)
                 await supervision.supervise()
         except Exception:  # the edge of the run: one run's fault must not end the others'
             logger.exception("supervision failed", extra={"run_id": run_id})
+            await self._settle_failed(ticket)
         finally:
             self._supervisions.pop(run_id, None)
             timer = self._gate_timers.pop(run_id, None)
@@ -141,6 +157,33 @@ class Scheduler:
             if not self._book.active:
                 self._idle.set()
             self._admit(None)
+
+    def _log_wait(self, run: Run) -> None:
+        """A long wait is told once, when it is over (R-2.14)."""
+        waited_s = (self._clock.now() - run.accepted_at).total_seconds()
+        if run.started_at is None and waited_s >= LONG_WAIT_S:
+            fields = {"run_id": run.run_id, "lane": run.request.lane, "waited_s": round(waited_s, 3)}
+            logger.warning("run waited for its turn", extra=fields)
+
+    async def _settle_waiting(self, run: Run) -> None:
+        """A recovered run was aborted before its turn came."""
+        try:
+            await self._settling.settle_aborted(run)
+        except LanewayError:  # recovery ends it after the next start
+            logger.exception("aborted run not settled", extra={"run_id": run.run_id})
+        self._admit(None)
+
+    async def _settle_failed(self, ticket: Ticket) -> None:
+        """A fault of ours has left a run without anybody to end it."""
+        error = RunError(
+            ErrorCode.INTERNAL.value, "the server failed inside; its log holds the fault under this run's id"
+        )
+        try:
+            run = await self._store.run(ticket.tenant, ticket.run_id)
+            if run is not None and run.state is RunState.RUNNING:
+                await self._settling.settle(run, failed_inside())
+        except Exception:  # recovery looks at it after the next start
+            logger.exception("failed run not settled", extra={"run_id": ticket.run_id})
 
 
 def _ticket(run: Run, *, is_gated: bool = False) -> Ticket:

@@ -10,18 +10,19 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lanewayd.clock import TimerHandle
-from lanewayd.errors import ClaimLost, ErrorCode, RunNotStartable, StoreUnavailable
+from lanewayd.errors import ClaimLost, RunNotStartable, StoreUnavailable
 from lanewayd.events import Lifecycle, LifecyclePhase, MessageEnded, NewEvent
 from lanewayd.loop.interface import Parked
 from lanewayd.loop.limits import remaining_budget_s
-from lanewayd.messages import RunError, UserMessage, cut_utf8
+from lanewayd.messages import UserMessage, cut_utf8
 from lanewayd.records import EntryKind, NewEntry, Run, RunState
 from lanewayd.runs.backoff import Backoff
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.execution import Execution
-from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, StopCause, aborted, deadline_passed, failed
+from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, StopCause, aborted, deadline_passed, failed_inside
 from lanewayd.runs.recorder import RunRecorder
 from lanewayd.runs.runlog import RunLog
+from lanewayd.runs.settling import Settling
 from lanewayd.store.interface import StartRun
 from lanewayd.transcript.entries import user_body, valid_text
 
@@ -32,11 +33,18 @@ class Supervision:
     """Supervises one dispatch. Owner of the run's task and of the reason it was stopped for."""
 
     def __init__(
-        self, run: Run, collaborators: Collaborators, *, is_recovered: bool, on_slot_free: Callable[[str], None]
+        self,
+        run: Run,
+        collaborators: Collaborators,
+        *,
+        settling: Settling,
+        is_recovered: bool,
+        on_slot_free: Callable[[str], None],
     ) -> None:
         """`on_slot_free`: the run has ended, but its task still unwinds: its place in the lane can be used."""
         self._run = run
         self._with = collaborators
+        self._settling = settling
         self._is_recovered = is_recovered
         self._on_slot_free = on_slot_free
         self._cause: StopCause | None = None
@@ -104,10 +112,7 @@ class Supervision:
         elif self._cause is StopCause.DEADLINE:
             recorder.close(deadline_passed(run.request.timeout_s))
         else:
-            error = RunError(
-                ErrorCode.INTERNAL.value, "the server failed inside; its log holds the fault under this run's id"
-            )
-            recorder.close(failed(error))
+            recorder.close(failed_inside())
 
     async def _gone_or_unwinding(self, work: "asyncio.Task[Outcome | Parked | None]") -> None:
         """Return when the task is gone, or was stopped and has not let go within the limit."""
@@ -131,6 +136,8 @@ class Supervision:
             try:
                 return (await self._with.store.start(command)).run
             except RunNotStartable:
+                if self._is_recovered:
+                    await self._settling.settle_aborted(self._run)
                 return None
             except StoreUnavailable:
                 await backoff.wait()
