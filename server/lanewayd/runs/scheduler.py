@@ -175,9 +175,6 @@ class Scheduler:
 
     async def _settle_failed(self, ticket: Ticket) -> None:
         """A fault of ours has left a run without anybody to end it."""
-        error = RunError(
-            ErrorCode.INTERNAL.value, "the server failed inside; its log holds the fault under this run's id"
-        )
         try:
             run = await self._store.run(ticket.tenant, ticket.run_id)
             if run is not None and run.state is RunState.RUNNING:
