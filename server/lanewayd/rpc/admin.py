@@ -30,6 +30,7 @@ def _status_response(status: ServiceStatus) -> admin_pb2.GetStatusResponse:
     ]
     return admin_pb2.GetStatusResponse(
         version=status.version,
+        features=sorted(status.features),
         started_at=timestamp(status.started_at),
         draining=status.draining,
         lanes=lanes,

@@ -68,8 +68,8 @@ class Logs(Protocol):
     """Reading of logs by cursor, without end but for runs. When the server leaves, LanewayError(DRAINING) is raised
     after what is stored was delivered.
 
-    An error may carry in its metadata `position` (where the reader stands) and `earliest_position` (the oldest one
-    that can be read on from): the handler turns them into `cursor` and `earliest_cursor`.
+    An error may carry in its metadata `position` (where the reader stands), `earliest_position` (the oldest one that
+    can be read on from) and `latest_position`: the handler turns the first two into `cursor` and `earliest_cursor`.
     """
 
     @property
@@ -116,6 +116,8 @@ class ServiceStatus(Protocol):
 
     @property
     def version(self) -> str: ...
+    @property
+    def features(self) -> Sequence[str]: ...
     @property
     def started_at(self) -> datetime: ...
     @property

@@ -31,6 +31,7 @@ MIN_PING_INTERVAL_MS = 9000
 _KEEPALIVE_TIME_MS = 30_000
 _PING_TIMEOUT_MS = 10_000
 _MAX_UNIX_PATH_BYTES = 107
+_MAX_PORT = 65_535
 
 _AGENT: ServiceDescriptor = agent_pb2.DESCRIPTOR.services_by_name["AgentService"]
 _SESSION: ServiceDescriptor = session_pb2.DESCRIPTOR.services_by_name["SessionService"]
@@ -90,38 +91,69 @@ def add_address(server: grpc.aio.Server, address: str) -> int:
     """
     if address.startswith("unix:"):
         _check_socket_path(Path(address.removeprefix("unix:")))
+    else:
+        _check_host_and_port(address)
     try:
-        port = server.add_insecure_port(address)
+        return server.add_insecure_port(address)
     except RuntimeError as error:
-        raise StartupError(
-            f"Cannot listen on {address}: it is in use by another process, not an address of this machine, or not "
-            "permitted. Stop the other process, or choose another address with --listen or LANEWAY_LISTEN."
-        ) from error
-    if port == 0:
-        raise StartupError(f"Cannot listen on {address}. Write it as host:port or unix:/path.")
-    return port
+        raise _cannot_listen(address, "gRPC could not bind it") from error
+
+
+def _cannot_listen(address: str, problem: str) -> StartupError:
+    return StartupError(
+        f"Cannot listen on {address}: {problem}. Choose another address with --listen or LANEWAY_LISTEN, as host:port "
+        "or unix:/path."
+    )
+
+
+def _check_host_and_port(address: str) -> None:
+    """Refuse what gRPC would take silently: a name of which only one of several addresses is free, a port above 65535
+    (it counts modulo 65536)."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > _MAX_PORT:
+        raise _cannot_listen(address, "that is no host and port")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise _cannot_listen(address, "there is no such host") from error
+    problems = [problem for family, _, _, _, place in found if (problem := _bind_problem(family, place))]
+    for problem in problems:
+        if problem.errno == errno.EADDRINUSE:
+            raise _cannot_listen(address, "another process listens there; stop it first") from problem
+        if problem.errno == errno.EACCES:
+            raise _cannot_listen(address, "this user is not permitted to") from problem
+    if len(problems) == len(found):
+        raise _cannot_listen(address, "that is no address of this machine") from problems[0]
+
+
+def _bind_problem(family: int, place: Any) -> OSError | None:
+    """Why a listener could not be bound to `place`; None when it could."""
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except OSError as error:
+        return error
+    return None
 
 
 def _check_socket_path(path: Path) -> None:
     """Refuse what gRPC would do silently: it takes the socket file away from the server that listens on it."""
     if len(bytes(path)) > _MAX_UNIX_PATH_BYTES:
-        raise StartupError(f"The socket path {path} is longer than {_MAX_UNIX_PATH_BYTES} bytes; choose a shorter one.")
+        raise _cannot_listen(f"unix:{path}", f"the path is longer than {_MAX_UNIX_PATH_BYTES} bytes")
     if not path.parent.is_dir():
-        raise StartupError(f"Cannot listen on unix:{path}: the folder {path.parent} does not exist; create it first.")
+        raise _cannot_listen(f"unix:{path}", f"the folder {path.parent} does not exist; create it first")
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise StartupError(f"Cannot listen on unix:{path}: there is a file of this name that is no socket.")
+        raise _cannot_listen(f"unix:{path}", "there is a file of this name that is no socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         # A listener with a full backlog answers EAGAIN: it lives too.
         if probe.connect_ex(str(path)) in (0, errno.EAGAIN, errno.EINPROGRESS):
-            raise StartupError(
-                f"Cannot listen on unix:{path}: another server listens there. Stop it, or choose another address with "
-                "--listen or LANEWAY_LISTEN."
-            )
+            raise _cannot_listen(f"unix:{path}", "another server listens there; stop it first")
 
 
 def _reflection_handlers() -> list[grpc.GenericRpcHandler]:

@@ -130,6 +130,7 @@ class Subscriptions:
         metadata = dict(error.metadata)
         stands_at = metadata.pop("position", None if reading.position is None else str(reading.position))
         earliest = metadata.pop("earliest_position", None)
+        metadata.pop("latest_position", None)
         if error.code is ErrorCode.DRAINING and stands_at is not None:
             metadata["cursor"] = cursor_text(self._logs.store_id, int(stands_at))
         if error.code in _CURSOR_ERRORS and earliest is not None:
