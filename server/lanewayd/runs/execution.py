@@ -53,7 +53,10 @@ class Execution:
             loop = self._loop(self._with.provider(provider_name), model)
         except LanewayError as error:
             return failed(RunError(error.code.value, error.message))
-        await self._workplace.prepare()
+        try:
+            await self._workplace.prepare()
+        except OSError as error:
+            return failed(RunError(ErrorCode.INTERNAL.value, f"the workspace cannot be made: {error}"))
         return _outcome_of(await loop.run(await self._loop_start(standing)))
 
     async def close(self) -> None:
