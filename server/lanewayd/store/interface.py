@@ -232,7 +232,7 @@ class DeleteSession:
 
 @dataclass(frozen=True, slots=True)
 class Prune:
-    """Apply retention; one bounded step. Never touches unended runs."""
+    """Apply retention; one bounded step. Of unended runs only events beyond `max_events_per_run` go, the oldest."""
 
     now: datetime
     events_max_age: timedelta

@@ -155,13 +155,13 @@ class Transaction:
             return False
         return bool(numbers["commit_no"] == self._commit_no)
 
-    def try_to_write(self) -> None:
-        """Commit something that needs room. Raises sqlite3.Error while the store cannot commit."""
-        for query in ("insert_trial", "delete_trials"):
-            self.begin()
-            self.execute(query)
-            self.store_numbers()
-            self.commit()
+    def take_room(self) -> None:
+        """Write something that needs room in the file, as rows of commands do."""
+        self.execute("insert_trial")
+
+    def give_room_back(self) -> None:
+        """Undo what `take_room` did, in a later group."""
+        self.execute("delete_trials")
 
     def checkpoint_and_close(self) -> None:
         """Move everything into the database file; the last act of the writer."""

@@ -158,11 +158,13 @@ class Writer:
             transaction.rollback()
             transaction.begin()
             self._apply_all(items, transaction.attempt)
-        transaction.store_numbers()
-        commands = [item.command for item in items if item.error is None] if self._gate else []
+        self._finish_group([item.command for item in items if item.error is None] if self._gate else [])
+
+    def _finish_group(self, commands: list[object]) -> None:
+        self._transaction.store_numbers()
         if self._gate:
             self._gate.before_commit(commands)
-        transaction.commit()
+        self._transaction.commit()
         if self._gate:
             self._gate.after_commit(commands)
 
@@ -187,7 +189,10 @@ class Writer:
 
     def _try_again(self) -> None:
         try:
-            self._transaction.try_to_write()
+            for step in (self._transaction.take_room, self._transaction.give_room_back):
+                self._transaction.begin()
+                step()
+                self._finish_group([])
         except Exception:  # noqa: BLE001 - still failing, for whatever reason; the listener knows already
             self._transaction.is_stored_after_all()
             return

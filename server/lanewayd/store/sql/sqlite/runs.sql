@@ -18,10 +18,6 @@ INSERT INTO runs (
 INSERT INTO run_texts (accepted_no, message, extra_system_prompt, request_json)
 VALUES (:accepted_no, :message, :extra_system_prompt, :request_json);
 
--- name: select_run
--- A run for the service itself, whatever its tenant.
-SELECT * FROM run_rows WHERE run_id = ?;
-
 -- name: select_run_of_tenant
 -- Another tenant's run does not exist.
 SELECT * FROM run_rows WHERE run_id = ? AND tenant = ?;
@@ -59,8 +55,8 @@ WHERE tenant = ? AND session_key = ? AND ended_at IS NULL
 ORDER BY accepted_no;
 
 -- name: select_unended
--- Everything that recovery has to classify, oldest first.
-SELECT * FROM run_rows WHERE ended_at IS NULL ORDER BY accepted_no;
+-- Everything that recovery has to classify, oldest first. The plus keeps SQLite from reading all runs in that order.
+SELECT * FROM run_rows WHERE ended_at IS NULL ORDER BY +accepted_no;
 
 -- name: select_runs
 -- Newest first. The empty filter and the empty list of states leave everything in.
