@@ -5,7 +5,8 @@ gate is free. A waiting session holds nothing. Among the sessions that could sta
 tenant the session whose first run has the highest priority, then the one that started a run longest ago. A session's
 runs start strictly in order.
 
-Cost: every step is logarithmic in the waiting sessions; an idle session leaves nothing behind.
+Cost: every step is logarithmic in the waiting sessions, over many steps. Of an idle session only its last start is
+remembered, for the REMEMBERED_STARTS that became idle last; the others count as never started, so they come first.
 """
 
 import heapq
@@ -17,6 +18,15 @@ from lanewayd.records import Priority
 
 SessionId = tuple[str, str]
 """(tenant, session key)"""
+
+REMEMBERED_STARTS = 4096
+"""Idle sessions whose last start is known, so that they do not overtake those which have waited meanwhile."""
+
+FEW_ENTRIES = 64
+"""Stale candidates are let be as long as they are no more."""
+
+Entry = tuple[int, int, int, str]
+"""A candidate: (-priority, last start, number of the entry, session key)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +44,17 @@ class Ticket:
 
 @dataclass(slots=True)
 class _Session:
-    waiting: deque[Ticket] = field(default_factory=deque)
+    waiting: OrderedDict[str, Ticket] = field(default_factory=OrderedDict)
+    """run id -> ticket, in the order in which they start"""
     active: Ticket | None = None
     holds_slot: bool = False
     last_started: int = 0
     entry_no: int = 0
     """Names the newest heap entry of this session; older ones are stale."""
+
+    @property
+    def first(self) -> Ticket:
+        return next(iter(self.waiting.values()))
 
 
 @dataclass(slots=True)
@@ -47,8 +62,8 @@ class _Lane:
     width: int
     active: int = 0
     queued: int = 0
-    ready: OrderedDict[str, list[tuple[int, int, int, str]]] = field(default_factory=OrderedDict)
-    """tenant -> heap of (-priority, last_started, entry_no, session key); the first tenant is served next."""
+    ready: OrderedDict[str, list[Entry]] = field(default_factory=OrderedDict)
+    """tenant -> heap of candidates; the first tenant is served next."""
 
 
 class LaneBook:
@@ -62,6 +77,7 @@ class LaneBook:
         self._lanes: dict[str, _Lane] = {}
         self._sessions: dict[SessionId, _Session] = {}
         self._sessions_of: dict[str, SessionId] = {}
+        self._idle_starts: OrderedDict[SessionId, int] = OrderedDict()
         self._gate_holder: str | None = None
         self._gate_queue: deque[SessionId] = deque()
         self._started = 0
@@ -80,7 +96,10 @@ class LaneBook:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing waits, nothing is active, and no session, lane or gate entry is left behind."""
+        """Nothing waits, nothing is active, and no session, lane or gate entry is left behind.
+
+        The last starts of idle sessions do not count: they are bounded.
+        """
         return not (self._sessions or self._sessions_of or self._lanes or self._gate_holder or self._gate_queue)
 
     def lanes(self) -> list[tuple[str, int, int, int]]:
@@ -94,15 +113,16 @@ class LaneBook:
         session_id = (ticket.tenant, ticket.session_key)
         if ticket.run_id in self._sessions_of:
             raise ValueError(f"run {ticket.run_id} is already in the book")
-        session = self._sessions.setdefault(session_id, _Session())
+        session = self._sessions.get(session_id)
+        if session is None:
+            session = self._sessions[session_id] = _Session(last_started=self._idle_starts.pop(session_id, 0))
         self._sessions_of[ticket.run_id] = session_id
         self._queued += 1
         self._lane(ticket.lane).queued += 1
+        session.waiting[ticket.run_id] = ticket
         if is_first:
-            session.waiting.appendleft(ticket)
-        else:
-            session.waiting.append(ticket)
-        if session.active is None and session.waiting[0] is ticket:
+            session.waiting.move_to_end(ticket.run_id, last=False)
+        if session.active is None and session.first is ticket:
             self._offer(session_id, session)
 
     def admit(self) -> list[Ticket]:
@@ -119,18 +139,19 @@ class LaneBook:
 
     def release(self, run_id: str) -> None:
         """The active run's task is gone: its session and its place in the lane are free."""
-        session_id = self._sessions_of.pop(run_id)
+        session_id = self._sessions_of[run_id]
         session = self._sessions[session_id]
         ticket = session.active
         if ticket is None or ticket.run_id != run_id:
             raise ValueError(f"run {run_id} is not active")
+        del self._sessions_of[run_id]
         self._free_slot(session, ticket)
         session.active = None
         self.leave_gate(run_id)
         if session.waiting:
             self._offer(session_id, session)
         else:
-            del self._sessions[session_id]
+            self._forget(session_id, session)
 
     def free_slot(self, run_id: str) -> None:
         """The active run gives its place in the lane back, but keeps its session: its task still unwinds (R-2.24)."""
@@ -144,20 +165,21 @@ class LaneBook:
         if session_id is None:
             return False
         session = self._sessions[session_id]
-        ticket = next((each for each in session.waiting if each.run_id == run_id), None)
+        ticket = session.waiting.get(run_id)
         if ticket is None:
             return False
-        was_head = session.waiting[0] is ticket
-        session.waiting.remove(ticket)
+        was_first = session.first is ticket
+        del session.waiting[run_id]
         del self._sessions_of[run_id]
         self._queued -= 1
         self._lanes[ticket.lane].queued -= 1
-        if session.active is None and was_head:
+        if session.active is None and was_first:
             session.entry_no = 0
             if session.waiting:
                 self._offer(session_id, session)
+            self._drop_stale(self._lanes[ticket.lane], ticket.tenant)
         if session.active is None and not session.waiting:
-            del self._sessions[session_id]
+            self._forget(session_id, session)
         self._drop_lane_if_idle(ticket.lane)
         return True
 
@@ -171,6 +193,14 @@ class LaneBook:
             session = self._sessions.get(session_id)
             if session is not None and session.active is None and session.waiting:
                 self._offer(session_id, session)
+
+    def _forget(self, session_id: SessionId, session: _Session) -> None:
+        """The session is idle: only the time of its last start is kept, for a while."""
+        del self._sessions[session_id]
+        if session.last_started:
+            self._idle_starts[session_id] = session.last_started
+            if len(self._idle_starts) > REMEMBERED_STARTS:
+                self._idle_starts.popitem(last=False)
 
     def _free_slot(self, session: _Session, ticket: Ticket) -> None:
         if session.holds_slot:
@@ -192,7 +222,7 @@ class LaneBook:
 
     def _offer(self, session_id: SessionId, session: _Session) -> None:
         """Put a free session with a waiting run among the candidates of that run's lane."""
-        ticket = session.waiting[0]
+        ticket = session.first
         self._entries += 1
         session.entry_no = self._entries
         heap = self._lane(ticket.lane).ready.setdefault(session_id[0], [])
@@ -200,24 +230,39 @@ class LaneBook:
 
     def _next_ready(self, lane: _Lane) -> SessionId | None:
         """The session the lane serves next, taken from its candidates; its tenant goes to the end of the turn."""
-        for tenant in list(lane.ready):
-            heap = lane.ready[tenant]
+        while lane.ready:
+            tenant, heap = next(iter(lane.ready.items()))
             while heap:
-                _, _, entry_no, session_key = heapq.heappop(heap)
-                session = self._sessions.get((tenant, session_key))
-                if session is None or session.active is not None or session.entry_no != entry_no:
+                entry = heapq.heappop(heap)
+                session = self._current(tenant, entry)
+                if session is None:
                     continue
-                if session.waiting[0].is_gated and self._gate_holder is not None:
-                    self._gate_queue.append((tenant, session_key))
+                session_id = (tenant, entry[3])
+                if session.first.is_gated and self._gate_holder is not None:
+                    self._gate_queue.append(session_id)
                     continue
                 lane.ready.move_to_end(tenant)
-                return (tenant, session_key)
+                return session_id
             del lane.ready[tenant]
         return None
 
+    def _current(self, tenant: str, entry: Entry) -> _Session | None:
+        """The session that waits under `entry`; None when the entry is stale."""
+        session = self._sessions.get((tenant, entry[3]))
+        if session is None or session.active is not None or session.entry_no != entry[2]:
+            return None
+        return session
+
+    def _drop_stale(self, lane: _Lane, tenant: str) -> None:
+        """Keep the candidates of a tenant in proportion to what waits, however much is cancelled in a full lane."""
+        heap = lane.ready.get(tenant, [])
+        if len(heap) > 2 * lane.queued + FEW_ENTRIES:
+            heap[:] = [entry for entry in heap if self._current(tenant, entry) is not None]
+            heapq.heapify(heap)
+
     def _start(self, session_id: SessionId, lane: _Lane) -> Ticket:
         session = self._sessions[session_id]
-        ticket = session.waiting.popleft()
+        _, ticket = session.waiting.popitem(last=False)
         session.active = ticket
         session.holds_slot = True
         self._started += 1
