@@ -17,11 +17,6 @@ async def _open_sqlite(home: Path, **options: Any) -> Store:
     return await SqliteStore.open(home / "laneway.db", codec=JsonCodec(), **options)
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(params=[pytest.param(_open_sqlite, id="sqlite")])
 async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenStore]:
     """Opens the store of this test, as often as asked; all are closed at the end."""

@@ -73,6 +73,7 @@ async def test_only_the_queued_runs_ahead_count_in_the_queue_position(store: Sto
     event = decode(answers[2].events[0].encoded)
     assert (event["seq"], event["queue"]["phase"], event["queue"]["position"]) == (1, "queued", 2)
     assert answers[2].run is not None
+    assert answers[2].run == await store.run(TENANT, "r4")
     assert answers[2].run.disposition is Disposition.QUEUED
 
 

@@ -9,7 +9,7 @@ from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
 from lanewayd.records import Disposition, Run, RunState
 from lanewayd.store.commands.event_log import add_events, run_head
 from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
-from lanewayd.store.run_rows import run_from_row, run_parameters, to_json
+from lanewayd.store.run_rows import run_parameters, to_json
 from lanewayd.store.times import from_us, to_us
 from lanewayd.store.transaction import Transaction
 
@@ -177,7 +177,8 @@ def _insert_run(
     transaction.execute("insert_run", parameters)
     transaction.execute("insert_run_texts", parameters)
     events = _say_queued(transaction, run) if states else ()
-    return run_from_row(transaction.one("select_run_by_no", (run.accepted_no,))), events
+    size_bytes = sum(len(event.encoded) for event in events)
+    return replace(run, last_seq=len(events), event_bytes=size_bytes), events
 
 
 def _lane(asked_for: str, depth: int) -> str:
