@@ -148,14 +148,16 @@ class Followers:
         its last one; a session that does not exist yet is no error. Raises CURSOR_PRUNED, CURSOR_AHEAD, DRAINING."""
         key = canonical_key(session_key)
         with self._following(("session", tenant, key)) as (topic, signal):
-            has_cursor = position is not None
             start = position if position is not None else await self._store.session_start_position(tenant, key)
             reader = _Reader(start)
 
             async def read() -> EventPage:
-                return await self._store.session_events(tenant, key, after=reader.position, limit=PAGE_EVENTS)
+                page = await self._store.session_events(tenant, key, after=reader.position, limit=PAGE_EVENTS)
+                return _checked(page, reader.position)
 
-            await self._check_position(read, reader.position, has_cursor)
+            if position is None:
+                page = await self._store.session_events(tenant, key, after=start, limit=1)
+                reader.position = max(start, page.earliest - 1)
             async for item in self._read_on(topic, signal, reader, read):
                 yield item
 
@@ -166,9 +168,9 @@ class Followers:
             reader = _Reader(start)
 
             async def read() -> EventPage:
-                return await self._store.all_events(tenant, after=reader.position, limit=PAGE_EVENTS)
+                page = await self._store.all_events(tenant, after=reader.position, limit=PAGE_EVENTS)
+                return _checked(page, reader.position)
 
-            await self._check_position(read, reader.position, position is not None)
             async for item in self._read_on(topic, signal, reader, read):
                 yield item
 
@@ -190,7 +192,10 @@ class Followers:
                 continue
             if self._is_leaving:
                 raise LanewayError(
-                    ErrorCode.DRAINING, "the server is leaving; subscribe again with the cursor", retry_after_s=1.0
+                    ErrorCode.DRAINING,
+                    "the server is leaving; subscribe again with the cursor",
+                    metadata={"position": str(reader.position)},
+                    retry_after_s=1.0,
                 )
             if not await self._heard(signal):
                 yield Progress(reader.position)
@@ -210,18 +215,6 @@ class Followers:
         finally:
             timer.cancel()
         return not is_silent
-
-    async def _check_position(self, read: Callable[[], Awaitable[EventPage]], position: int, is_callers: bool) -> None:
-        if not is_callers:
-            return
-        page = await read()
-        bounds = {"earliest_position": str(page.earliest), "latest_position": str(page.latest)}
-        if position > page.latest:
-            raise LanewayError(ErrorCode.CURSOR_AHEAD, "the cursor lies above the last stored event", metadata=bounds)
-        if position < page.earliest:
-            raise LanewayError(
-                ErrorCode.CURSOR_PRUNED, "events above the cursor are gone; begin at the earliest", metadata=bounds
-            )
 
     async def _existing(self, tenant: str, run_id: str) -> Run:
         run = await self._store.run(tenant, run_id)
@@ -246,6 +239,18 @@ class Followers:
             topic.signals.discard(signal)
             if not topic.signals and self._topics.get(key) is topic:
                 del self._topics[key]
+
+
+def _checked(page: EventPage, position: int) -> EventPage:
+    """The page, if it goes on where a reader of a session or of everything stands."""
+    bounds = {"earliest_position": str(page.earliest - 1), "latest_position": str(page.latest)}
+    if position > page.latest:
+        raise LanewayError(ErrorCode.CURSOR_AHEAD, "the cursor lies above the last stored event", metadata=bounds)
+    if position < page.earliest - 1:
+        raise LanewayError(
+            ErrorCode.CURSOR_PRUNED, "events above the cursor are gone; begin at the earliest", metadata=bounds
+        )
+    return page
 
 
 def _check_seq(run: Run, after_seq: int) -> None:
