@@ -16,7 +16,7 @@ _LOOKALIKES = {
     **dict.fromkeys(map(ord, "\u00a0\u1680\u202f\u205f\u3000"), " "),
     **dict.fromkeys(range(0x2000, 0x200B), " "),
 }
-_CLUSTER = re.compile(r"\r?\n|[^\x00-\x7f]+|[\x00-\x7f]", re.DOTALL)
+_CLUSTER = re.compile(r"\r?\n|[\x00-\x7f]?[^\x00-\x7f]+|[\x00-\x7f]", re.DOTALL)
 
 
 class EditRefused(Exception):
