@@ -259,11 +259,22 @@ class _Call:
 
 
 async def _close(response: httpx.Response) -> None:
-    """Give the connection back or end it; its own faults come too late to matter."""
-    try:
-        await response.aclose()
-    except TRANSPORT_EXCEPTIONS:
-        return
+    """Give the connection back or end it, also when the task is cancelled meanwhile; its own faults come too late.
+
+    A close that is broken off leaves the connection in the pool of the stock transport, in use for ever.
+    """
+    closing = asyncio.create_task(response.aclose(), name="close model response")
+    interruption: asyncio.CancelledError | None = None
+    while not closing.done():
+        try:
+            await asyncio.wait({closing})
+        except asyncio.CancelledError as error:
+            interruption = error
+    if interruption is not None:
+        raise interruption
+    failure = closing.exception()
+    if failure is not None and not isinstance(failure, TRANSPORT_EXCEPTIONS):
+        raise failure
 
 
 def _without_key(event: StreamEvent, key: str) -> StreamEvent:
