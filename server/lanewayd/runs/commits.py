@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from lanewayd.runs.followers import Followers
 from lanewayd.runs.registry import RunRegistry
+from lanewayd.store.interface import AbortRequested, Accepted, Appended, Started
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +21,8 @@ class CommitFeed:
 
     def committed(self, command: object, result: object) -> None:
         """Readers see the events before anybody is told that a run has ended."""
-        self._followers.published(getattr(result, "events", ()))
+        if isinstance(result, Accepted | Started | Appended | AbortRequested):
+            self._followers.published(result.events)
         self._registry.committed(command, result)
 
     def store_failing(self, error: str) -> None:
