@@ -6,7 +6,7 @@ became of that task: an answer, an error, a crash, an abort, a deadline, a drain
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from lanewayd.clock import TimerHandle
@@ -82,7 +82,7 @@ class Supervision:
         self, run: Run, execution: Execution, recorder: RunRecorder, log: RunLog, group: asyncio.TaskGroup
     ) -> None:
         self._arm_deadline(run)
-        self._work = group.create_task(_contained(execution.work(), run.run_id), name=f"run {run.run_id}")
+        self._work = group.create_task(_contained(execution.work, run.run_id), name=f"run {run.run_id}")
         if self._cause is not None:
             self._work.cancel()
         try:
@@ -166,10 +166,10 @@ class Supervision:
         )
 
 
-async def _contained(work: Coroutine[Any, Any, Outcome], run_id: str) -> Outcome | Parked | None:
+async def _contained(work: Callable[[], Awaitable[Outcome]], run_id: str) -> Outcome | Parked | None:
     """The work's outcome; None for a fault of ours, which is logged here. Cancellation passes through."""
     try:
-        return await work
+        return await work()
     except Parked as parked:
         return parked
     except ClaimLost:
