@@ -4,13 +4,13 @@ message -> model -> tool calls -> results -> model ... The loop decides what com
 by the recorder it is given, and a run can begin again at any point that was written down.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lanewayd.loop.interface import LoopEnd, LoopStart, Recorder, StepGate
 from lanewayd.loop.limits import no_tools_error, turn_cap_error
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
-from lanewayd.messages import Message, StopReason
+from lanewayd.messages import AssistantMessage, Message, StopReason, ToolCall
 from lanewayd.providers.interface import Failed, ModelRequest
 from lanewayd.tools.interface import Toolset
 
@@ -63,11 +63,11 @@ class AgentLoop:
             turns += 1
             if isinstance(outcome, Failed):
                 return LoopEnd(usage + outcome.partial.usage, outcome.partial, outcome.error)
-            message = outcome.message
+            message = _with_calls_to_run(outcome.message)
             usage += message.usage
             messages.append(message)
             self._recorder.message_ended(message)
-            if message.stop_reason is not StopReason.TOOL_USE or not message.tool_calls:
+            if not message.tool_calls:
                 return LoopEnd(usage, message)
             self._gate.check()
             messages.extend(await self._batch.run(message.tool_calls))
@@ -80,3 +80,10 @@ class AgentLoop:
             tools=self._toolset.specs,
             idle_timeout_cap_s=self._plan.idle_timeout_cap_s,
         )
+
+
+def _with_calls_to_run(message: AssistantMessage) -> AssistantMessage:
+    """The message; without its calls, which may be incomplete, unless it stopped for them (R-5.9, R-5.10)."""
+    if message.stop_reason is StopReason.TOOL_USE or not message.tool_calls:
+        return message
+    return replace(message, content=tuple(block for block in message.content if not isinstance(block, ToolCall)))

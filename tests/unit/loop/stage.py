@@ -1,0 +1,160 @@
+"""What a loop needs around it in a test: a provider that plays, a recorder that remembers, tools, a gate."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.fake_clock import FakeClock
+
+from lanewayd.loop.agent_loop import AgentLoop, LoopPlan
+from lanewayd.loop.interface import Parked
+from lanewayd.loop.tool_calls import ToolBatch
+from lanewayd.loop.turn import ModelTurn
+from lanewayd.messages import AssistantMessage, RunError, StopReason, Text, ToolCall, ToolResultMessage, Usage
+from lanewayd.providers.interface import Done, Failed, ModelRequest, StreamEvent
+from lanewayd.tools.interface import Tool, ToolContext, ToolResult
+from lanewayd.tools.toolset import ToolShelf
+
+USAGE = Usage(10, 5)
+
+
+def answer(text: str = "done", stop: StopReason = StopReason.STOP) -> AssistantMessage:
+    return AssistantMessage((Text(text),), "acme", "m", stop, USAGE)
+
+
+def asks(*names: str, text: str = "", stop: StopReason = StopReason.TOOL_USE) -> AssistantMessage:
+    """A message that calls tools; a call's id is the tool's name and the number of the call."""
+    calls = tuple(ToolCall(f"{name}{number}", name, "{}") for number, name in enumerate(names))
+    return AssistantMessage(((Text(text), *calls) if text else calls), "acme", "m", stop, USAGE)
+
+
+def failure(reason: str = "PROVIDER_UNAVAILABLE", *, is_transient: bool = True, text: str = "") -> Failed:
+    content = (Text(text),) if text else ()
+    return Failed(
+        RunError(reason, "no", provider="acme", model="m", http_status=503),
+        AssistantMessage(content, "acme", "m", StopReason.ERROR),
+        is_transient=is_transient,
+    )
+
+
+class PlayingProvider:
+    """Implements Provider: plays one list of events after the other; a bare message or failure is a list of one."""
+
+    name = "acme"
+
+    def __init__(self, *turns: AssistantMessage | Failed | Sequence[StreamEvent]) -> None:
+        self._turns = list(turns)
+        self.requests: list[ModelRequest] = []
+        self.closed = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        self.requests.append(request)
+        try:
+            for event in _events(self._turns.pop(0)):
+                yield event
+        finally:
+            self.closed += 1
+
+    async def close(self) -> None:
+        return
+
+
+def _events(turn: AssistantMessage | Failed | Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+    if isinstance(turn, AssistantMessage):
+        return [Done(turn)]
+    return [turn] if isinstance(turn, Failed) else turn
+
+
+class RememberingRecorder:
+    """Implements Recorder: remembers what it was told, as (what, ...) in `told`."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+        self._heard = asyncio.Event()
+
+    def text(self, content_index: int, text: str) -> None:
+        self.told.append(("text", content_index, text))
+
+    def reasoning(self, content_index: int, text: str) -> None:
+        self.told.append(("reasoning", content_index, text))
+
+    def block_ended(self) -> None:
+        self.told.append(("block ended",))
+
+    def message_ended(self, message: AssistantMessage) -> None:
+        self.told.append(("message", message))
+
+    def retry(self, error: RunError, *, attempt: int, delay_s: float) -> None:
+        self.told.append(("retry", error.reason, attempt, delay_s))
+
+    async def launch(self, calls: Sequence[ToolCall], *, durable: bool) -> None:
+        self.told.append(("launch", [call.call_id for call in calls], durable))
+
+    def tool_update(self, call: ToolCall, text: str) -> None:
+        self.told.append(("update", call.call_id, text))
+
+    def tool_finished(self, call: ToolCall, result: ToolResult, *, duration_s: float, really_ran: bool) -> None:
+        self.told.append(("finished", call.call_id, result.is_error, really_ran))
+        self._heard.set()
+
+    def batch_settled(self, results: Sequence[ToolResultMessage]) -> None:
+        self.told.append(("settled", [result.call_id for result in results]))
+
+    async def finished(self, count: int) -> None:
+        """Return when `count` calls have finished."""
+        while len(self.of("finished")) < count:
+            self._heard.clear()
+            await self._heard.wait()
+
+    def of(self, *whats: str) -> list[tuple[Any, ...]]:
+        return [entry for entry in self.told if entry[0] in whats]
+
+
+class CountingGate:
+    """Implements StepGate: lets `steps` steps begin, then parks."""
+
+    def __init__(self, steps: int = 1_000) -> None:
+        self._steps = steps
+
+    def check(self) -> None:
+        if self._steps == 0:
+            raise Parked
+        self._steps -= 1
+
+
+class HereWorkplace:
+    """Implements Workplace in the current folder."""
+
+    async def prepare(self) -> None:
+        return
+
+    def context(self, call_id: str, report: Callable[[str], None]) -> ToolContext:
+        return ToolContext("run_1", call_id, "main", "agent:main:main", Path.cwd(), report)
+
+
+class Stage:
+    """One loop with everything around it."""
+
+    def __init__(
+        self,
+        *turns: AssistantMessage | Failed | Sequence[StreamEvent],
+        tools: Sequence[Tool] = (),
+        allow: Sequence[str] = (),
+        max_turns: int = 0,
+        gate: CountingGate | None = None,
+    ) -> None:
+        self.clock = FakeClock()
+        self.provider = PlayingProvider(*turns)
+        self.recorder = RememberingRecorder()
+        toolset = ToolShelf(tools).select(allow)
+        gate = gate or CountingGate()
+        self.batch = ToolBatch(toolset=toolset, workplace=HereWorkplace(), recorder=self.recorder, clock=self.clock)
+        self.loop = AgentLoop(
+            plan=LoopPlan("m", "system", max_turns, 60.0),
+            turn=ModelTurn(provider=self.provider, recorder=self.recorder, clock=self.clock, gate=gate),
+            batch=self.batch,
+            toolset=toolset,
+            recorder=self.recorder,
+            gate=gate,
+        )
