@@ -50,8 +50,10 @@ def standing_of(entries: Sequence[Entry], run_id: str) -> Standing:
             turns += 1
             usage += message.usage
             last = message
-            unsettled, unsettled_entry_id = message.tool_calls, entry.entry_id
-            is_final = not message.tool_calls and message.stop_reason in (StopReason.STOP, StopReason.LENGTH)
+            # As the loop decides: tools run only when the model stopped for them.
+            unsettled = message.tool_calls if message.stop_reason is StopReason.TOOL_USE else ()
+            unsettled_entry_id = entry.entry_id
+            is_final = not unsettled and message.stop_reason not in (StopReason.ERROR, StopReason.ABORTED)
             final = message if is_final else None
             final_message_id = message_id_of(entry) if is_final else ""
         elif isinstance(message, ToolResultMessage):

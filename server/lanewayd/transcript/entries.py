@@ -112,12 +112,13 @@ def _block_json(block: AssistantBlock) -> dict[str, Any]:
         return {"type": "text", "text": block.text}
     if isinstance(block, Reasoning):
         return {"type": "reasoning", "text": block.text, "field": block.field}
-    return {
+    call = {
         "type": "tool_call",
         "call_id": block.call_id,
         "name": block.name,
         "arguments_json": block.arguments_json,
     }
+    return {**call, "signature": block.signature} if block.signature else call
 
 
 def _block_of(block: dict[str, Any]) -> AssistantBlock:
@@ -125,7 +126,7 @@ def _block_of(block: dict[str, Any]) -> AssistantBlock:
         return Text(block["text"])
     if block["type"] == "reasoning":
         return Reasoning(block["text"], block["field"])
-    return ToolCall(block["call_id"], block["name"], block["arguments_json"])
+    return ToolCall(block["call_id"], block["name"], block["arguments_json"], block.get("signature", ""))
 
 
 def _usage_json(usage: Usage) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from lanewayd.records import Entry, EntryKind, Session
+from lanewayd.transcript.entries import valid_text
 
 EXPORT_VERSION = 3
 
@@ -79,6 +80,15 @@ def _export_block(block: dict[str, Any]) -> dict[str, Any]:
             "type": "toolCall",
             "id": block["call_id"],
             "name": block["name"],
-            "arguments": json.loads(block["arguments_json"]),
+            "arguments": _arguments(block["arguments_json"]),
         }
     return block
+
+
+def _arguments(arguments_json: str) -> Any:
+    """The object; escaped halves of characters become U+FFFD, and what is no JSON stays a text."""
+    try:
+        arguments = json.loads(arguments_json)
+    except ValueError:
+        return arguments_json
+    return json.loads(valid_text(json.dumps(arguments, ensure_ascii=False)))
