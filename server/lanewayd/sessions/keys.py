@@ -12,11 +12,14 @@ _NOT_AGENT = re.compile(r"[^a-z0-9_-]+")
 
 
 def normal_agent_id(text: str) -> str:
-    """The canonical agent id: lower case, other characters become `-`, at most 64; `main` for nothing (R-1.27)."""
+    """The canonical agent id: lower case, other characters become `-`, at most 64; `main` for nothing (R-1.27).
+
+    It begins with a letter or digit, whatever `text` is: an underscore at the beginning goes as a dash does.
+    """
     trimmed = text.strip().lower()
     if _AGENT_ID.fullmatch(trimmed):
         return trimmed
-    return _NOT_AGENT.sub("-", trimmed).strip("-")[:64].strip("-") or DEFAULT_AGENT
+    return _NOT_AGENT.sub("-", trimmed).lstrip("-_")[:64].rstrip("-") or DEFAULT_AGENT
 
 
 def canonical_key(session_key: str, agent_id: str = "") -> str:
