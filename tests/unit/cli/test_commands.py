@@ -1,55 +1,19 @@
 """Each command as a process against a service on a real socket."""
 
-import asyncio
 import json
-import os
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 from tests.unit.cli.fake_service import RUN_ID, FakeService, message, refusal, terminal, text, usual_run
+from tests.unit.cli.processes import end, run, start
 
 from laneway.cli.commands import app
 from laneway.cli.exits import CliError
 from laneway.cli.text import json_line
 from laneway.v1 import agent_pb2, run_pb2
-
-
-@dataclass
-class Ended:
-    code: int
-    out: str
-    err: str
-
-
-async def start(*arguments: str, environ: dict[str, str] | None = None) -> Process:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("LANEWAY_")}
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "laneway.cli.main",
-        *arguments,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        env={**clean, "LANEWAY_HOME": "/nonexistent", **(environ or {})},
-    )
-
-
-async def end(process: Process, stdin: str = "") -> Ended:
-    out, err = await process.communicate(stdin.encode())
-    assert process.returncode is not None
-    assert "Traceback" not in err.decode()
-    return Ended(process.returncode, out.decode(), err.decode())
-
-
-async def run(*arguments: str, environ: dict[str, str] | None = None, stdin: str = "") -> Ended:
-    return await end(await start(*arguments, environ=environ), stdin)
 
 
 async def test_agent_shows_the_run_and_succeeds(service: FakeService, address: str) -> None:

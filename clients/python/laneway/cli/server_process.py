@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -15,9 +16,25 @@ from laneway.cli.exits import CliError, ExitCode
 _START_TIMEOUT_S = 60.0
 _LOSER_TIMEOUT_S = 15.0
 """How long the loser of a race for the home waits for the winner's socket."""
+_HOME_IN_USE = "another server uses the home"
+"""What the loser of that race says; any other refusal is final."""
 _LOG_LINES = 5
+_LOG_LIMIT_BYTES = 1024 * 1024
+"""A log above this is put aside at the next start; the one before it goes."""
 _RUN_VARIABLES = ("LANEWAY_RUN_ID", "LANEWAY_CALL_ID", "LANEWAY_OWNER", "LANEWAY_ADDRESS")
 """They belong to the tool call this command may run in; a server that had them would be ended with that call."""
+
+
+def _inheritable_files() -> list[int]:
+    """What this process would hand on besides its streams. A pipe of its own caller among it would then stay open, and
+    the caller would wait for the server's end instead of this command's."""
+    numbers = [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]
+    inheritable = []
+    for number in numbers:
+        with suppress(OSError):  # the folder's own number is closed by now
+            if number > 2 and os.get_inheritable(number):
+                inheritable.append(number)
+    return inheritable
 
 
 @dataclass(slots=True)
@@ -26,6 +43,8 @@ class ServerProcess:
 
     pid: int
     log_path: Path
+    _log_start: int
+    """What stood in the log before, in bytes."""
     _pidfd: int
     _exit_status: int | None = None
 
@@ -40,6 +59,10 @@ class ServerProcess:
             child_environ["LANEWAY_CONFIG"] = str(Path.cwd() / Path(child_environ["LANEWAY_CONFIG"]).expanduser())
         try:
             run_path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            log_start = log_path.stat().st_size if log_path.exists() else 0
+            if log_start > _LOG_LIMIT_BYTES:
+                log_path.replace(log_path.with_suffix(".log.old"))
+                log_start = 0
             # posix_spawn and not Popen: no object that wants its child to end first, and no fork of this process.
             pid = os.posix_spawn(
                 sys.executable,
@@ -49,12 +72,13 @@ class ServerProcess:
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_OPEN, 1, os.fspath(log_path), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
                     (os.POSIX_SPAWN_DUP2, 1, 2),
+                    *((os.POSIX_SPAWN_CLOSE, number) for number in _inheritable_files()),
                 ],
                 setsid=True,
             )
         except OSError as error:
             raise CliError(f"no server can be started in {home}: {error.strerror}", ExitCode.NO_SERVER) from error
-        return cls(pid, log_path, os.pidfd_open(pid))
+        return cls(pid, log_path, log_start, os.pidfd_open(pid))
 
     async def answers(self, address: str) -> None:
         """Return when a server accepts connections at `address`: this one, or the one that holds the home already.
@@ -66,7 +90,7 @@ class ServerProcess:
         exited = asyncio.ensure_future(self.exit_status())
         try:
             await asyncio.wait({ready, exited}, return_when=asyncio.FIRST_COMPLETED, timeout=_START_TIMEOUT_S)
-            if exited.done() and not ready.done():
+            if exited.done() and not ready.done() and _HOME_IN_USE in self._log():
                 await asyncio.wait({ready}, timeout=_LOSER_TIMEOUT_S)
             if not ready.done():
                 raise CliError(
@@ -115,9 +139,12 @@ class ServerProcess:
             os.close(pidfd)
 
     def log_tail(self) -> str:
-        """The last lines the server wrote, indented."""
-        try:
-            lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            return "  (it wrote nothing)"
+        """The last lines that were written since the start, indented."""
+        lines = self._log().splitlines()
         return "\n".join(f"  {line}" for line in lines[-_LOG_LINES:]) or "  (it wrote nothing)"
+
+    def _log(self) -> str:
+        try:
+            return self.log_path.read_bytes()[self._log_start :].decode(errors="replace")
+        except OSError:
+            return ""
