@@ -42,6 +42,7 @@ from lanewayd.runs.watches import RunWatches
 from lanewayd.sessions.lifecycle import Sessions
 from lanewayd.settings_schema import Settings
 from lanewayd.store.interface import CommitGate
+from lanewayd.store.opening import OpenOptions
 from lanewayd.store.sqlite import SqliteStore
 from lanewayd.telemetry.setup import set_up_logging
 from lanewayd.tools.interface import Tool
@@ -79,6 +80,7 @@ class Seams:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     tenant_of: TenantResolver = single_tenant
     commit_gate: CommitGate | None = None
+    store_options: OpenOptions | None = None
     more_tools: tuple[Tool, ...] = ()
     on_stalled: Callable[[], None] = exit_stalled
 
@@ -110,7 +112,11 @@ class Service:
         try:
             self._models = ModelServices(self._settings, environ=self._seams.environ, clock=self._clock)
             self._store = await SqliteStore.open(
-                self._settings.store_path, codec=WireEventCodec(), clock=self._clock, gate=self._seams.commit_gate
+                self._settings.store_path,
+                codec=WireEventCodec(),
+                clock=self._clock,
+                gate=self._seams.commit_gate,
+                options=self._seams.store_options,
             )
         except BaseException:
             self._home.close()
