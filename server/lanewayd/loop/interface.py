@@ -34,7 +34,7 @@ class Recorder(Protocol):
         """The call failed and is tried again; what it showed is void."""
 
     async def launch(self, calls: Sequence[ToolCall], *, durable: bool) -> None:
-        """The calls begin. With `durable` it returns when their LAUNCHED rows are synced (D-2)."""
+        """The calls begin. Returns when their message is synced, with `durable` when their LAUNCHED rows are (D-2)."""
 
     def tool_update(self, call: ToolCall, text: str) -> None: ...
     def tool_finished(self, call: ToolCall, result: ToolResult, *, duration_s: float, really_ran: bool) -> None:

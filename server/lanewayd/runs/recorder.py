@@ -178,6 +178,9 @@ class RunRecorder:
         self._next_message()
 
     async def launch(self, calls: Sequence[ToolCall], *, durable: bool) -> None:
+        if not durable:
+            # No effect of a call without its message in the transcript: after a power cut nobody would know of it.
+            await self._log.stored()
         events, rows = [], []
         for call in calls:
             open_call = self._calls[call.call_id]
