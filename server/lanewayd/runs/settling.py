@@ -6,11 +6,12 @@ The claim is raised, so who still believes to execute the run can write nothing 
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from lanewayd.errors import RunNotStartable
-from lanewayd.events import NewEvent
+from lanewayd.events import Lifecycle, LifecyclePhase, NewEvent
 from lanewayd.messages import ToolOutcome
-from lanewayd.records import EntryKind, NewEntry, Run, ToolCallRow, ToolCallState
+from lanewayd.records import EntryKind, NewEntry, Run, RunState, ToolCallRow, ToolCallState
 from lanewayd.runs.call_rows import UNKNOWN_TEXT, finished_row, known_result, result_event, stopped_result
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.outcome import Outcome, aborted, end_of, terminal_of
@@ -58,7 +59,7 @@ class Settling:
         now = self._clock.now()
         last_text = standing.last_message.text if standing.last_message is not None else ""
         outcome = replace(outcome, text=outcome.text or last_text, usage=outcome.usage or standing.usage)
-        events, entries, changed = [], [], []
+        events, entries, changed = _voided(run, now), [], []
         for row in rows:
             if row.state is ToolCallState.FINISHED:
                 result = known_result(row)
@@ -76,3 +77,13 @@ class Settling:
             open_message_id="",
             end=end_of(outcome, now),
         )
+
+
+def _voided(run: Run, now: datetime) -> list[NewEvent]:
+    """What was shown of a message that nobody can end any more is void, as after any crash (D-3)."""
+    if not run.open_message_id:
+        return []
+    recovered = Lifecycle(
+        LifecyclePhase.RECOVERED, RunState.RUNNING.value, attempt=run.attempt, void_message_id=run.open_message_id
+    )
+    return [NewEvent(now, recovered)]
