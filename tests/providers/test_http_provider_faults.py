@@ -76,7 +76,7 @@ async def make_provider(transport_kind: TransportKind) -> AsyncIterator[MakeProv
 
 
 async def events_of(provider: HttpProvider, request: ModelRequest = REQUEST) -> list[StreamEvent]:
-    async with aclosing(provider.stream(request)) as events:  # type: ignore[type-var]
+    async with aclosing(provider.stream(request)) as events:
         return [event async for event in events]
 
 
@@ -203,7 +203,7 @@ async def test_a_cut_after_the_finish_reason_is_a_normal_end(
     held = asyncio.Event()
     server.answer(Answer([delta(content="fine") + delta("stop"), held], end=end))
     provider = make_provider(server.base_url)
-    async with aclosing(provider.stream(REQUEST)) as events:  # type: ignore[type-var]
+    async with aclosing(provider.stream(REQUEST)) as events:
         assert isinstance(await anext(events), TextDelta)
         held.set()
         rest = [event async for event in events]
@@ -312,7 +312,7 @@ async def test_a_stalled_stream_ends_at_the_idle_limit_and_comments_do_not_keep_
         steps += [comment, b": keepalive\n\n"]
     server.answer(Answer([*steps, asyncio.Event()]))
     provider = make_provider(server.base_url, clock=clock, timeout_s=2)
-    async with aclosing(provider.stream(REQUEST)) as events:  # type: ignore[type-var]
+    async with aclosing(provider.stream(REQUEST)) as events:
         assert isinstance(await anext(events), TextDelta)
         rest = asyncio.ensure_future(_collect(events))
         for comment in comments:
@@ -356,7 +356,7 @@ async def test_the_time_the_consumer_takes_is_not_idle_time(server: ModelServer,
     gate = asyncio.Event()
     server.answer(Answer([delta(content="a"), gate, delta(content="b"), delta("stop"), DONE]))
     provider = make_provider(server.base_url, clock=clock, timeout_s=2)
-    async with aclosing(provider.stream(REQUEST)) as events:  # type: ignore[type-var]
+    async with aclosing(provider.stream(REQUEST)) as events:
         await anext(events)
         await clock.advance(3600)
         gate.set()
@@ -426,7 +426,7 @@ async def test_a_compressed_answer_streams_byte_by_byte(server: ModelServer, mak
     held = asyncio.Event()
     server.answer(gzipped([delta(content="\u2705 ok"), held, delta("stop"), DONE]))
     provider = make_provider(server.base_url)
-    async with aclosing(provider.stream(REQUEST)) as events:  # type: ignore[type-var]
+    async with aclosing(provider.stream(REQUEST)) as events:
         assert await anext(events) == TextDelta(0, "\u2705 ok")
         held.set()
         rest = await _collect(events)
@@ -447,7 +447,7 @@ async def test_after_200_aborted_calls_the_next_one_is_normal(server: ModelServe
         started = asyncio.Event()
 
         async def consume() -> None:
-            async with aclosing(provider.stream(REQUEST)) as events:  # type: ignore[type-var]
+            async with aclosing(provider.stream(REQUEST)) as events:
                 async for _ in events:
                     started.set()
                     if not by_cancel:
@@ -507,7 +507,7 @@ async def test_a_buffered_burst_lets_other_work_run(server: ModelServer, make_pr
             await asyncio.sleep(0)
 
     working = asyncio.ensure_future(other_work())
-    async with aclosing(provider.stream(REQUEST)) as events:  # type: ignore[type-var]
+    async with aclosing(provider.stream(REQUEST)) as events:
         async for _ in events:
             since += 1
             most_between = max(most_between, since)
