@@ -22,7 +22,7 @@ from lanewayd.rpc.event_codec import WireEventCodec
 from lanewayd.rpc.health import HealthHandlers
 from lanewayd.rpc.limits import Limits
 from lanewayd.rpc.methods import Context, TenantResolver
-from lanewayd.rpc.server import SERVICE_NAMES, add_address, build_server
+from lanewayd.rpc.server import SERVICE_NAMES, add_address, build_server, server_options
 from lanewayd.rpc.sessions import SessionHandlers
 from lanewayd.runs.admin import Admin, Offer
 from lanewayd.runs.collaborators import Collaborators, RunSettings
@@ -95,6 +95,8 @@ class Service:
         self._clock = self._seams.clock
         self._address = settings.listen
         self._stall_timer: TimerHandle | None = None
+        self._is_wired = False
+        self._is_leaving_early = False
 
     @property
     def address(self) -> str:
@@ -124,6 +126,9 @@ class Service:
         owner = Owner(self._store.store_id, secrets.token_hex(8))
         self._wire_runs(owner)
         self._wire_rpc()
+        self._is_wired = True
+        if self._is_leaving_early:
+            self._drain.request()
         try:
             left_over = await Leftovers(owner=owner, clock=self._clock).end_of_other_starts()
             interrupted = await self._recovery.recover()
@@ -150,14 +155,18 @@ class Service:
         return 0
 
     def request_drain(self) -> None:
-        """Begin to leave; asked again, what runs is cut at once (D-18)."""
-        self._drain.request()
+        """Begin to leave; asked again, what runs is cut at once (D-18). During the start it waits for its end."""
+        if self._is_wired:
+            self._drain.request()
+        else:
+            self._is_leaving_early = True
 
     async def _serve(self) -> None:
         """Runs may start and calls are answered; the scheduler's group exists by now."""
-        self._scheduler.start_admitting()
-        self._health.set_ready(True)
-        self._idle_exit.arm()
+        if not self._drain.is_draining:
+            self._scheduler.start_admitting()
+            self._health.set_ready(True)
+            self._idle_exit.arm()
 
     def _wire_runs(self, owner: Owner) -> None:
         settings, clock = self._settings, self._clock
@@ -260,6 +269,7 @@ class Service:
             admin=AdminHandlers(admin=admin),
             health=self._health,
             tenant_of=self._tenant_of,
+            options=server_options(receive_bytes=settings.limits.max_receive_bytes),
         )
 
     def _tenant_of(self, context: grpc.aio.ServicerContext[bytes, bytes]) -> str:
@@ -313,10 +323,10 @@ def _limits(settings: Settings) -> Limits:
 async def serve(settings: Settings, *, idle_exit_s: float | None = None, seams: Seams | None = None) -> int:
     """Run the service until a signal or a drain ends it; the exit code. Raises StartupError."""
     service = Service(settings, seams, idle_exit_s=idle_exit_s)
-    await service.start()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, service.request_drain)
+    await service.start()
     return await service.run()
 
 

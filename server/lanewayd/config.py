@@ -16,7 +16,15 @@ from typing import Any
 
 from lanewayd.errors import StartupError
 from lanewayd.settings_reader import NamePath, Raw, Reader, Tree, merge, put_text, read_toml, setting_names
-from lanewayd.settings_schema import MIB, AgentSettings, ProviderSettings, Settings, is_agent_id, is_postgresql_url
+from lanewayd.settings_schema import (
+    DEFAULT_AGENT,
+    MIB,
+    AgentSettings,
+    ProviderSettings,
+    Settings,
+    is_agent_id,
+    is_postgresql_url,
+)
 
 DEFAULT_LISTEN = "127.0.0.1:50551"
 VARIABLE_PREFIX = "LANEWAY_"
@@ -153,7 +161,7 @@ def _read(start: Settings, tree: Tree, reader: Reader) -> Settings:
     reader.entry_base = entry_base
     settings: Settings = reader.build(start, tree, skip=_NO_SETTINGS)
     agent_list = dict(settings.agents.list)
-    agent_list.setdefault(settings.agents.default, entry_base((), AgentSettings))
+    agent_list.setdefault(DEFAULT_AGENT, entry_base((), AgentSettings))
     providers = {**KNOWN_PROVIDERS, **settings.models.providers}
     return replace(
         settings,

@@ -106,9 +106,8 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentsSettings:
-    """All agents. `list` always has the default agent."""
+    """All agents. `list` always has the agent `main`."""
 
-    default: str = setting(DEFAULT_AGENT, accepts=is_agent_id, expectation="an agent id: a-z 0-9 _ -")
     defaults: AgentSettings = section(AgentSettings)
     list: Mapping[str, AgentSettings] = field(default_factory=dict)
 
@@ -239,10 +238,10 @@ class RunsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantLimits:
-    """Limits of each tenant. None: no limit of its own."""
+    """Limits of each tenant."""
 
-    max_queued_runs: int | None = setting(None, low=1)
-    max_active_runs: int | None = setting(None, low=1)
+    max_queued_runs: int | None = later()
+    max_active_runs: int | None = later()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,7 +331,7 @@ class ToolsSettings:
 class TelemetrySettings:
     """What leaves through logs and traces."""
 
-    capture_content: bool = setting(False)
+    capture_content: bool | None = later()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

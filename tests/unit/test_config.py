@@ -72,7 +72,6 @@ def test_the_comments_of_the_example_are_settings_too(tmp_path: Path) -> None:
     settings = load(tmp_path, "\n".join(line for line in lines if not line.startswith("api_key_file")))
     assert settings.models.providers["acme"].api_key_env == "ACME_KEY"
     assert settings.lanes["reports"].max_concurrent == 4
-    assert settings.limits.tenant.max_active_runs == 100
 
 
 def test_later_layers_win_and_each_value_keeps_its_source(tmp_path: Path) -> None:
@@ -181,7 +180,6 @@ def test_an_unknown_name_is_answered_with_its_place_and_the_nearest_one(
         ("[agents.list]\nresearch = 'x'", ("`agents.list.research`", "is a section")),
         ("[agents.list.'a/b']\nmax_turns = 1", ('agents.list."a/b"', "letters, digits")),
         ("[agents.list.Research]\nmax_turns = 1", ("agents.list.Research", "a-z 0-9")),
-        ("[agents]\ndefault = 'A b'", ("agents.default", "a-z 0-9")),
         ("[agents.defaults]\ntimeout_seconds = nan", ("a number, 0 or more",)),
         ("[agents.defaults]\nmodel = 'gpt'", ("= 'gpt'", "provider/model")),
         ("[agents.defaults]\nmodel = 'nobody/gpt'", ("agents.defaults.model", ":2", "no provider 'nobody'")),

@@ -44,12 +44,14 @@ SERVICE_NAMES = (_AGENT.full_name, _SESSION.full_name, _ADMIN.full_name)
 _REFLECTION_NAMES = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 
 
-def server_options(*, min_ping_interval_ms: int = MIN_PING_INTERVAL_MS) -> list[tuple[str, int]]:
+def server_options(
+    *, min_ping_interval_ms: int = MIN_PING_INTERVAL_MS, receive_bytes: int = MAX_RECEIVE_BYTES
+) -> list[tuple[str, int]]:
     """The channel arguments of the server. Tests make the ping interval shorter."""
     return [
         # Else a second server shares the port silently.
         ("grpc.so_reuseport", 0),
-        ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
+        ("grpc.max_receive_message_length", receive_bytes),
         ("grpc.max_send_message_length", MAX_SEND_BYTES),
         # Pings on a quiet stream are no abuse. `min_recv_ping_interval_without_data_ms` would be ignored.
         ("grpc.http2.min_ping_interval_without_data_ms", min_ping_interval_ms),
