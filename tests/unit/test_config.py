@@ -60,7 +60,15 @@ def test_the_example_file_shows_every_setting_with_its_default(tmp_path: Path) -
     for name in ("agents", "models", "queue", "session", "events", "runs", "limits", "recovery", "drain", "store"):
         assert getattr(from_file, name) == getattr(plain, name), name
     assert (from_file.tools, from_file.telemetry) == (plain.tools, plain.telemetry)
-    later = ("models.local.gguf", "queue.by_channel", "rpc.debug_services", "diagnostics.", "limits.max_attachment")
+    later = (
+        "models.local.gguf",
+        "queue.by_channel",
+        "rpc.debug_services",
+        "diagnostics.",
+        "limits.max_attachment",
+        "limits.tenant.",
+        "telemetry.",
+    )
     for name in setting_names(Settings, skip=NOT_SETTINGS):
         if not name.startswith(later):
             assert name.rpartition(".")[2] in text, name
@@ -86,8 +94,6 @@ def test_later_layers_win_and_each_value_keeps_its_source(tmp_path: Path) -> Non
 
 def test_an_agent_starts_from_the_defaults(tmp_path: Path) -> None:
     toml = """
-    [agents]
-    default = "research"
     [agents.defaults]
     model = "acme/large"
     timeout_seconds = 10
@@ -102,7 +108,7 @@ def test_an_agent_starts_from_the_defaults(tmp_path: Path) -> None:
     research = settings.agents.list["research"]
     assert (research.model, research.timeout_seconds, research.max_concurrent) == ("acme/large", 20.0, None)
     assert settings.workspace_of("research") == Path("/home/ada/research")
-    assert set(settings.agents.list) == {"research"}
+    assert set(settings.agents.list) == {"main", "research"}
     assert settings.lane_widths()["main"] == 3
 
 
