@@ -8,6 +8,7 @@ an event only after the commit that stores it.
 import asyncio
 import logging
 from collections import deque
+from itertools import islice
 
 from lanewayd.clock import Clock
 from lanewayd.errors import ClaimLost, StoreUnavailable
@@ -71,6 +72,7 @@ class RunLog:
     async def pump(self) -> None:
         """Store what is appended, until closed and empty, or the claim is lost."""
         backoff = Backoff(self._clock)
+        unanswered: tuple[RunChange, ...] = ()
         while not self._is_lost:
             if not self._pending:
                 if self._is_closed:
@@ -78,34 +80,42 @@ class RunLog:
                 self._work.clear()
                 await self._work.wait()
                 continue
-            changes = tuple(self._pending[i] for i in range(min(len(self._pending), MAX_CHANGES)))
+            changes = unanswered or tuple(islice(self._pending, MAX_CHANGES))
             try:
-                await self._submit(changes)
+                if not unanswered or not await self._is_stored(changes):
+                    await self._store.append(
+                        AppendToRun(self._run.run_id, self._run.claim, self._stored_seq + 1, changes)
+                    )
             except StoreUnavailable:
+                unanswered = changes  # exactly these again: they may be stored for all we know
                 await backoff.wait()
                 continue
-            backoff.reset()
-
-    async def _submit(self, changes: tuple[RunChange, ...]) -> None:
-        count = sum(len(change.events) for change in changes)
-        command = AppendToRun(self._run.run_id, self._run.claim, self._stored_seq + 1, changes)
-        try:
-            await self._store.append(command)
-        except ClaimLost:
-            if not await self._is_stored(self._stored_seq + count):
+            except ClaimLost:
                 self._lose()
                 return
-        self._stored_seq += count
+            unanswered = ()
+            backoff.reset()
+            self._note_stored(changes)
+
+    def _note_stored(self, changes: tuple[RunChange, ...]) -> None:
+        self._stored_seq += _count_events(changes)
         self._stored_no += len(changes)
         for _ in changes:
             self._pending.popleft()
         while self._waiters and self._waiters[0][0] <= self._stored_no:
             _settle(self._waiters.popleft()[1])
 
-    async def _is_stored(self, last_seq: int) -> bool:
-        """Whether a refused append had been stored by an earlier try whose answer was lost."""
+    async def _is_stored(self, changes: tuple[RunChange, ...]) -> bool:
+        """Whether an earlier try of `changes` was stored and only its answer said otherwise."""
         row = await self._store.run(self._run.tenant, self._run.run_id)
-        return row is not None and row.claim == self._run.claim and row.last_seq == last_seq > self._stored_seq
+        if row is None or row.claim != self._run.claim:
+            return False
+        if count := _count_events(changes):
+            return row.last_seq == self._stored_seq + count
+        entry = next((entry for change in changes for entry in change.entries), None)
+        if entry is None:
+            return False  # nothing in them that could be stored twice
+        return await self._store.entry(row.tenant, row.session_key, entry.entry_id) is not None
 
     def _lose(self) -> None:
         self._is_lost = True
@@ -114,6 +124,10 @@ class RunLog:
             waiter = self._waiters.popleft()[1]
             if not waiter.done():
                 waiter.set_exception(ClaimLost(self._run.run_id))
+
+
+def _count_events(changes: tuple[RunChange, ...]) -> int:
+    return sum(len(change.events) for change in changes)
 
 
 def _settle(waiter: "asyncio.Future[None]") -> None:
