@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,7 +16,9 @@ from tests.fakes.fake_clock import FakeClock
 from lanewayd.tools.leftovers import Leftovers, Owner, find_other_starts
 from lanewayd.tools.processes import ProcessHandle, close_all, living_processes, with_descendants
 
-NOW = Owner("home-of-these-tests", "now")
+# Another test process must not take our processes for its own.
+HOME = f"home-{uuid.uuid4().hex}"
+NOW = Owner(HOME, "now")
 # Its output ends when both sleeps are in place, the first one ignoring TERM.
 TREE = """(trap "" TERM; exec sleep 300 >&-) & sleep 300 >&- & exec >&-; wait"""
 
@@ -52,9 +55,9 @@ async def test_what_another_start_left_is_dead_afterwards_and_nothing_else() -> 
     clock = FakeClock()
     leftovers = Leftovers(owner=NOW, clock=clock)
     with (
-        orphans("home-of-these-tests/before") as left,
-        orphans("home-of-these-tests/now") as own,
-        orphans("home-of-these-tests-2/before") as others,
+        orphans(f"{HOME}/before") as left,
+        orphans(str(NOW)) as own,
+        orphans(f"{HOME}-2/before") as others,
         orphans("") as unmarked,
     ):
         ending = asyncio.create_task(leftovers.end_of_other_starts())
@@ -86,9 +89,9 @@ async def test_without_left_overs_nothing_is_waited_for() -> None:
 def test_a_service_that_was_itself_started_by_an_earlier_one_spares_itself() -> None:
     program = (
         "import os; from lanewayd.tools.leftovers import Owner, find_other_starts; "
-        "print([handle.pid for handle in find_other_starts(Owner('home-of-these-tests', 'now'))], os.getpid())"
+        f"print([handle.pid for handle in find_other_starts(Owner('{HOME}', 'now'))], os.getpid())"
     )
-    environment = {**os.environ, "LANEWAY_OWNER": "home-of-these-tests/before"}
+    environment = {**os.environ, "LANEWAY_OWNER": f"{HOME}/before"}
     found = subprocess.run(
         [sys.executable, "-c", program],
         env=environment,
