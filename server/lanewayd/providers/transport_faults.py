@@ -43,7 +43,7 @@ def fault_before_response(error: BaseException) -> Fault:
             return _unreachable("base_url is no HTTP address", is_transient=False)
         if isinstance(cause, aiohttp.ClientResponseError) or _is_no_http(cause):
             what = "what answers there does not speak HTTP"
-            return fault(ErrorCode.PROVIDER_BAD_RESPONSE, what, is_transient=False)
+            return fault(ErrorCode.PROVIDER_BAD_RESPONSE, what)
     if any(isinstance(cause, TimeoutError) for cause in _chain(error)):
         return _unreachable("no connection within the time limit")
     if isinstance(error, httpx.RemoteProtocolError):
@@ -55,7 +55,7 @@ def fault_within_response(error: BaseException) -> Fault:
     """The response had begun: a cut, or bytes that do not decode."""
     if any(isinstance(cause, httpx.DecodingError) for cause in _chain(error)):
         what = "the compressed answer does not decode"
-        return fault(ErrorCode.PROVIDER_BAD_RESPONSE, what, is_transient=False)
+        return fault(ErrorCode.PROVIDER_BAD_RESPONSE, what)
     return fault(ErrorCode.PROVIDER_STREAM_CUT)
 
 

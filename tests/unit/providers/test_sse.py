@@ -1,7 +1,7 @@
 """providers/sse.py: the rules of event streams, at any chunk boundary."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lanewayd.providers.sse import SseEvent, SseParser
@@ -81,6 +81,7 @@ LINES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(lines=LINES, ends=st.lists(st.sampled_from([b"\n", b"\r", b"\r\n"]), min_size=12, max_size=12), data=st.data())
 def test_any_split_gives_the_same_events(lines: list[bytes], ends: list[bytes], data: st.DataObject) -> None:
     body = b"".join(line + end for line, end in zip(lines, ends, strict=False))

@@ -143,7 +143,7 @@ class ChatDecoder:
         if self._json_parts is not None:
             self._json_bytes += len(data)
             if self._json_bytes > MAX_BODY_BYTES:
-                raise _Refused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, "the answer is too large", is_transient=False))
+                raise _Refused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, "the answer is too large"))
             self._json_parts.append(data)
         elif self._sse is not None:
             for event in self._sse.feed(data):
@@ -152,7 +152,7 @@ class ChatDecoder:
                     return
             if self._sse.is_overflowed:
                 what = "an event of the stream is too large"
-                raise _Refused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, what, is_transient=False))
+                raise _Refused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, what))
 
     def _recognise(self, head: bytes) -> None:
         """A body that begins like JSON is one; everything else is read as an event stream, whatever the headers say."""
@@ -188,7 +188,7 @@ class ChatDecoder:
         if not self._progress and self._head.strip() and not (self._sse and self._sse.is_recognised):
             what = "the answer is no event stream"
             said = excerpt(self._head[:_HEAD_BYTES].decode("utf-8", "replace"))
-            raise _Refused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, what, is_transient=False, said=said))
+            raise _Refused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, what, said=said))
 
     def _take_json_body(self, events: list[StreamEvent]) -> None:
         body = b"".join(self._json_parts or ()).removeprefix(_BOM).decode("utf-8", "replace")
@@ -204,7 +204,7 @@ class ChatDecoder:
             return json.loads(text)
         except (ValueError, RecursionError):
             what = "the answer holds data that is no JSON"
-            cause = fault(ErrorCode.PROVIDER_BAD_RESPONSE, what, is_transient=False, said=excerpt(text[:4096]))
+            cause = fault(ErrorCode.PROVIDER_BAD_RESPONSE, what, said=excerpt(text[:4096]))
             raise _Refused(cause) from None
 
     # Chunks
@@ -248,7 +248,7 @@ class ChatDecoder:
         is_behind_legacy = not self._calls.has_calls and len(self._queue) > MAX_QUEUED_BEHIND_LEGACY_CALL
         if self._queued_bytes > MAX_QUEUED_BYTES or is_behind_legacy:
             what = "too much text behind an unfinished tool call"
-            raise _Refused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, what, is_transient=False))
+            raise _Refused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, what))
 
     def _take_calls(self, delta: dict[str, Any], events: list[StreamEvent], *, is_whole: bool) -> None:
         self._signatures.update(encrypted_reasoning_of(delta))
@@ -319,7 +319,7 @@ class ChatDecoder:
 
 
 def _bad_call(refused: CallRefused) -> Fault:
-    return fault(ErrorCode.PROVIDER_BAD_RESPONSE, str(refused), is_transient=False)
+    return fault(ErrorCode.PROVIDER_BAD_RESPONSE, str(refused))
 
 
 def _failed_stop(word: str) -> Fault:
@@ -327,4 +327,4 @@ def _failed_stop(word: str) -> Fault:
     if known is not None:
         return Fault(known.reason, f"{known.what}, finish reason {word}", known.is_transient)
     what = f"the answer ended with the unknown finish reason {excerpt(word)[:60]}"
-    return fault(ErrorCode.PROVIDER_BAD_RESPONSE, what, is_transient=False)
+    return fault(ErrorCode.PROVIDER_BAD_RESPONSE, what)

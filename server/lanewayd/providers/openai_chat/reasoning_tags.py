@@ -32,6 +32,7 @@ class ReasoningTags:
         self._code_run = 0
         self._is_blank_line = True
         self._has_shown_text = False
+        self._has_reasoned = False
         self._blanks = ""
 
     def feed(self, text: str) -> list[Piece]:
@@ -75,7 +76,8 @@ class ReasoningTags:
             self._in_reasoning = False
         elif not is_empty and not self._in_reasoning:
             self._in_reasoning = True
-            # Blanks before the first thought are no reply.
+            self._has_reasoned = True
+            # Blanks around thoughts that come first are no reply.
             self._blanks = ""
 
     def _pass_line_end(self) -> None:
@@ -100,7 +102,9 @@ class ReasoningTags:
             return
         if not self._has_shown_text:
             text, self._blanks = self._blanks + text, ""
-            if text.isspace():
+            if self._has_reasoned:
+                text = text.lstrip()
+            if not text or text.isspace():
                 self._blanks = text
                 return
             self._has_shown_text = True
