@@ -47,6 +47,7 @@ from lanewayd.store.sqlite import SqliteStore
 from lanewayd.telemetry.setup import set_up_logging
 from lanewayd.tools.interface import Tool
 from lanewayd.tools.leftovers import Leftovers, Owner
+from lanewayd.tools.own_environment import hide_own_environment
 from lanewayd.tools.redaction import Redactor
 from lanewayd.transcript.lock import SessionLocks
 from lanewayd.wiring.home import Home
@@ -332,6 +333,7 @@ async def serve(settings: Settings, *, idle_exit_s: float | None = None, seams: 
 
 def main(settings: Settings, *, idle_exit_s: float | None = None, seams: Seams | None = None) -> int:
     """The server as a process: logging, the faster event loop where there is one, signals. Raises StartupError."""
+    hide_own_environment()  # first, while there is one thread
     set_up_logging()
     try:
         import uvloop  # noqa: PLC0415 - not everywhere; the standard loop does too
