@@ -82,6 +82,11 @@ class Followers:
         """Open subscriptions."""
         return self._count
 
+    @property
+    def followed(self) -> int:
+        """Logs of which something is kept here, because somebody follows them."""
+        return len(self._topics)
+
     def published(self, events: Sequence[StoredEvent]) -> None:
         """These events are durable. Called in commit order, on the event loop."""
         if not self._topics:
@@ -128,6 +133,8 @@ class Followers:
                 page = await self._store.run_events(tenant, run_id, after_seq=seq, limit=PAGE_EVENTS)
                 if page is None:
                     raise _not_found(run_id)
+                if page.earliest > seq + 1:
+                    raise await self._pruned(tenant, run_id)
                 return page
 
             async for item in self._read_on(topic, signal, reader, read):
@@ -149,15 +156,15 @@ class Followers:
         key = canonical_key(session_key)
         with self._following(("session", tenant, key)) as (topic, signal):
             start = position if position is not None else await self._store.session_start_position(tenant, key)
-            reader = _Reader(start)
+            reader, known_earliest = _Reader(start), 0
+            if position is None:
+                # Events between those of the run it begins with may be gone: of other runs, no gap for this reader.
+                known_earliest = (await self._store.session_events(tenant, key, after=start, limit=1)).earliest
 
             async def read() -> EventPage:
                 page = await self._store.session_events(tenant, key, after=reader.position, limit=PAGE_EVENTS)
-                return _checked(page, reader.position)
+                return page if page.earliest == known_earliest else _checked(page, reader.position)
 
-            if position is None:
-                page = await self._store.session_events(tenant, key, after=start, limit=1)
-                reader.position = max(start, page.earliest - 1)
             async for item in self._read_on(topic, signal, reader, read):
                 yield item
 
