@@ -69,8 +69,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     await made.provider.close()
 
 
-def answered(*messages: Message) -> AssistantMessage:
-    return AssistantMessage(tuple(messages) and (), "scripted", "demo", StopReason.TOOL_USE)
+ANSWERED = AssistantMessage((), "scripted", "demo", StopReason.TOOL_USE)
 
 
 async def test_a_turn_is_played_delta_by_delta(stage: Stage) -> None:
@@ -104,9 +103,9 @@ async def test_failed_answers_do_not_count(stage: Stage) -> None:
 
 async def test_the_last_turn_is_repeated_only_if_it_calls_nothing(stage: Stage) -> None:
     stage.write("turns: [{text: only}]")
-    assert (await stage.message(USER, answered(), answered())).text == "only"
+    assert (await stage.message(USER, ANSWERED, ANSWERED)).text == "only"
     stage.write("turns: [{tool_calls: [{name: rec}]}]")
-    failed = await stage.failure(USER, answered())
+    failed = await stage.failure(USER, ANSWERED)
     assert failed.error.reason == "PROVIDER_BAD_RESPONSE"
     assert "demo.yaml has 1 turns and turn 2 was asked for" in failed.error.message
 
@@ -116,7 +115,8 @@ async def test_placeholders_are_filled_in_texts_and_arguments(stage: Stage) -> N
         """
         turns:
           - text: "You said ${message}"
-            tool_calls: [{name: rec, id: "id-${message}", arguments: {deep: ["${message}", 3], "n": 12345678901234567890}}]
+            tool_calls:
+              - {name: rec, id: "id-${message}", arguments: {deep: ["${message}", 3], "n": 12345678901234567890}}
           - text: "It gave ${tool_result}"
         """
     )
@@ -247,6 +247,6 @@ async def test_a_changed_script_counts_from_the_next_call_on(stage: Stage) -> No
 
 def test_the_scripts_of_the_documentation_can_be_played() -> None:
     scripts = re.findall(r"```yaml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(scripts) >= 5
+    assert scripts
     for script in scripts:
         assert parse_script(script)
