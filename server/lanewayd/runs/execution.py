@@ -40,13 +40,19 @@ class Execution:
         self._toolset = collaborators.workshop.toolset(run)
         self._workplace = collaborators.workshop.workplace(run)
         self._lock: HeldLock | None = None
+        self._is_caught_up = run.attempt == 1
+
+    async def catch_up(self) -> None:
+        """Give the recorder what earlier dispatches left open, for an end that comes before `work` has done so."""
+        if not self._is_caught_up:
+            await self._loop_start(await self._standing())
 
     async def work(self) -> Outcome:
         """Run to an outcome. Raises Parked when the server is leaving; CancelledError and ClaimLost pass through."""
         run = self._run
         try:
             self._lock = await self._with.locks.acquire(run.tenant, run.session_key, run_id=run.run_id)
-            standing = standing_of(await self._read(lambda: self._with.store.context(run.session_id)), run.run_id)
+            standing = await self._standing()
             if standing.final is not None:
                 return finished(standing.final, standing.usage)
             provider_name, _, model = run.request.model.partition("/")
@@ -93,6 +99,10 @@ class Execution:
             gate=gate,
         )
 
+    async def _standing(self) -> Standing:
+        store, run = self._with.store, self._run
+        return standing_of(await self._read(lambda: store.context(run.session_id)), run.run_id)
+
     async def _loop_start(self, standing: Standing) -> LoopStart:
         store, run_id = self._with.store, self._run.run_id
         rows = await self._read(lambda: store.tool_calls(run_id)) if standing.unsettled else []
@@ -101,6 +111,7 @@ class Execution:
             last_text=standing.last_message.text if standing.last_message is not None else "",
             usage=standing.usage,
         )
+        self._is_caught_up = True
         return LoopStart(standing.messages, standing.turns, standing.usage, standing.unsettled, tuple(known))
 
 

@@ -87,6 +87,8 @@ class Supervision:
             self._work.cancel()
         try:
             await self._gone_or_unwinding(self._work)
+            if not self._is_handed_over(self._work):
+                await execution.catch_up()
             self._write_end(run, recorder, self._work)
             await log.stored()
         except ClaimLost:
@@ -99,8 +101,13 @@ class Supervision:
             self._on_slot_free(run.run_id)
             await asyncio.wait({self._work})
 
+    def _is_handed_over(self, work: "asyncio.Task[Outcome | Parked | None]") -> bool:
+        """The run does not end here: another process goes on with it."""
+        result = _result_of(work)
+        return isinstance(result, Parked) or (result is None and self._cause is StopCause.DRAIN)
+
     def _write_end(self, run: Run, recorder: RunRecorder, work: "asyncio.Task[Outcome | Parked | None]") -> None:
-        result = work.result() if work.done() and not work.cancelled() else None
+        result = _result_of(work)
         if isinstance(result, Outcome):
             recorder.close(result)
         elif isinstance(result, Parked):
@@ -164,6 +171,10 @@ class Supervision:
         return StartRun(
             run.run_id, now, recovered=False, entries=(entry,), events=(NewEvent(now, start), NewEvent(now, said))
         )
+
+
+def _result_of(work: "asyncio.Task[Outcome | Parked | None]") -> Outcome | Parked | None:
+    return work.result() if work.done() and not work.cancelled() else None
 
 
 async def _contained(work: Callable[[], Awaitable[Outcome]], run_id: str) -> Outcome | Parked | None:
