@@ -2,7 +2,7 @@
 
 An allow-list for children is not enough: a process may read /proc/<pid>/environ of its parent, where the kernel shows
 the environment a process was started with. That memory is ours, so its values are overwritten. `os.environ` is a copy
-and keeps them; only C code that calls getenv later sees them empty.
+and keeps them, and getenv finds copies of its own.
 """
 
 import ctypes
@@ -35,6 +35,9 @@ def hide_own_environment() -> int:
         return 0
     hidden_count = 0
     at = start
+    for name_in_use, value_in_use in os.environb.items():
+        # setenv moves the value elsewhere: preloaded libraries, for one, call getenv whenever they like.
+        os.environb[name_in_use] = value_in_use
     for entry in ctypes.string_at(start, end - start).split(b"\x00"):
         name, assignment, value = entry.partition(b"=")
         if assignment and value and not _is_kept(os.fsdecode(name)):
