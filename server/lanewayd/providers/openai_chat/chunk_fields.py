@@ -47,6 +47,8 @@ def reasoning_of(delta: dict[str, Any]) -> Part | None:
         value = delta.get(name)
         if isinstance(value, str) and value:
             return Part(value, is_reasoning=True, field=name)
+    if "reasoning_details" not in delta:
+        return None
     texts = [item.get("text") or item.get("summary") for item in _details(delta)]
     text = "".join(text for text in texts if isinstance(text, str))
     return Part(text, is_reasoning=True, field="reasoning") if text else None

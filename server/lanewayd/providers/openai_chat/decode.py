@@ -33,6 +33,7 @@ MAX_BODY_BYTES = 10_000_000
 _HTTP_OK = 200
 # So much of a body that is no event stream is kept for the error.
 _HEAD_BYTES = 512
+_CALL_FIELDS = frozenset(("tool_calls", "function_call", "reasoning_details"))
 _BOM = b"\xef\xbb\xbf"
 # What the model's service says of its own failure in place of a finish reason.
 _FAILED_STOPS: dict[str, Fault] = {
@@ -221,7 +222,8 @@ class ChatDecoder:
         reasoning = reasoning_of(delta)
         for part in ([reasoning] if reasoning else []) + content_of(delta):
             self._take_part(part, events, is_whole=is_whole)
-        self._take_calls(delta, events, is_whole=is_whole)
+        if not delta.keys().isdisjoint(_CALL_FIELDS):
+            self._take_calls(delta, events, is_whole=is_whole)
         self._finish_word = finish_word or self._finish_word
 
     def _take_part(self, part: Part, events: list[StreamEvent], *, is_whole: bool) -> None:

@@ -13,6 +13,7 @@ _MAX_TAG_CHARS = 200
 _NAMES = ("think", "thinking", "thought", "antthinking")
 _NAME = r"(?:think(?:ing)?|thought|antthinking)\b"
 _MARK = re.compile(rf"`+|\n|<\s{{0,8}}(/?)\s{{0,8}}{_NAME}([^<>]{{0,150}})>", re.IGNORECASE)
+_SPECIAL = re.compile(r"[<`\n]")
 _TAG_BEGUN = re.compile(rf"<\s{{0,8}}/?\s{{0,8}}(?:([a-z]*)|{_NAME}[^<>]{{0,150}})", re.IGNORECASE)
 
 
@@ -37,6 +38,10 @@ class ReasoningTags:
 
     def feed(self, text: str) -> list[Piece]:
         """The pieces that `text` makes certain, in order."""
+        if self._has_shown_text and not self._held and not _SPECIAL.search(text):
+            # Most deltas are a plain word: nothing to look for, nothing to keep.
+            self._is_blank_line &= not text.strip()
+            return [Piece(text, self._in_reasoning)] if text else []
         text = self._held + text
         cut = _held_back_from(text)
         self._held = text[cut:]
