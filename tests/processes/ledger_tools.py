@@ -28,10 +28,13 @@ class LedgerTool:
     `wait`: the test sends a byte through the fifo `<ledger>.gate`. Each effect is told on stdout: {"effect": token}.
     """
 
-    def __init__(self, ledger: Path, name: str = "ledger", *, is_idempotent: bool = False) -> None:
+    def __init__(
+        self, ledger: Path, name: str = "ledger", *, is_idempotent: bool = False, is_sequential: bool = False
+    ) -> None:
         self._ledger = ledger
         self._spec = ToolSpec(name, "Writes a token down.", _SCHEMA)
         self._is_idempotent = is_idempotent
+        self._is_sequential = is_sequential
 
     @property
     def spec(self) -> ToolSpec:
@@ -43,7 +46,7 @@ class LedgerTool:
 
     @property
     def is_sequential(self) -> bool:
-        return False
+        return self._is_sequential
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         token, then = arguments["token"], arguments.get("then", "")
@@ -109,3 +112,12 @@ def read_ledger(ledger: Path) -> list[LedgerLine]:
     """All lines so far; a last line that a kill cut short never had its effect synced and does not count."""
     text = ledger.read_text() if ledger.exists() else ""
     return [LedgerLine(**json.loads(line)) for line in text.split("\n")[:-1]]
+
+
+def ledger_tools(ledger: Path) -> tuple[LedgerTool, ...]:
+    """`ledger`; `again`, which is idempotent; `turns`, whose calls run one after the other."""
+    return (
+        LedgerTool(ledger),
+        LedgerTool(ledger, "again", is_idempotent=True),
+        LedgerTool(ledger, "turns", is_sequential=True),
+    )

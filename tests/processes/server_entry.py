@@ -24,7 +24,7 @@ class Extras:
     """What a test server has beside the real one."""
 
     ledger: str = ""
-    """Path of the ledger; the tools `ledger` and `again` (idempotent) write to it."""
+    """Path of the ledger; its tools write to it."""
     failpoint: Failpoint | None = None
     is_synced: bool = True
     """False: `PRAGMA synchronous=OFF`."""
@@ -54,7 +54,7 @@ def main() -> int:
     """Run the server until it leaves; the exit code."""
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     from tests.processes.failpoints import FailpointGate  # noqa: PLC0415 - as in lanewayd.__main__
-    from tests.processes.ledger_tools import LedgerTool  # noqa: PLC0415
+    from tests.processes.ledger_tools import ledger_tools  # noqa: PLC0415
 
     from lanewayd.app import Seams  # noqa: PLC0415
     from lanewayd.app import main as run_app  # noqa: PLC0415
@@ -66,10 +66,9 @@ def main() -> int:
         synchronous=extras.is_synced,
         connection_class=_small_connection(extras.max_pages) if extras.max_pages else sqlite3.Connection,
     )
-    ledger = Path(extras.ledger)
     seams = Seams(
         commit_gate=FailpointGate(extras.failpoint) if extras.failpoint else None,
-        more_tools=(LedgerTool(ledger), LedgerTool(ledger, "again", is_idempotent=True)) if extras.ledger else (),
+        more_tools=ledger_tools(Path(extras.ledger)) if extras.ledger else (),
         store_options=options,
     )
     try:
