@@ -4,6 +4,7 @@
 `check_conversation` checks a request as a strict model service would.
 """
 
+import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -242,13 +243,26 @@ def book_of(service: RunningService) -> LaneBook:
     return service.service._scheduler.book  # noqa: SLF001 - the inside is the point
 
 
+async def unwound(service: RunningService) -> None:
+    """Return when nothing of a run is at work any more; its terminal event may be read a moment before."""
+    await service.service._scheduler.idle()  # noqa: SLF001 - as above
+
+
 async def check_idle(service: RunningService) -> None:
     """No run is active or queued, in the status and in the book, and no lock file is left."""
+    await unwound(service)
     status = await service.admin.GetStatus(admin_pb2.GetStatusRequest())
     assert all(lane.active == lane.queued == 0 for lane in status.lanes)
     assert book_of(service).is_empty
     assert len(service.service.parts.watches) == 0
     assert lock_files(service) == []
+    assert tasks_of_runs() == []
+
+
+def tasks_of_runs() -> list[str]:
+    """Names of the tasks that work for runs; those of gRPC and of the model service are none."""
+    names = [task.get_name() for task in asyncio.all_tasks()]
+    return sorted(name for name in names if name.startswith(("supervise ", "run ", "log ", "tool ")))
 
 
 def lock_files(service: RunningService) -> list[str]:
