@@ -12,7 +12,16 @@ from tests.fakes.fake_clock import FakeClock
 from tests.fakes.store_codec import JsonCodec, decode
 
 from lanewayd.events import StoredEvent
-from lanewayd.messages import AssistantMessage, Message, RunError, StopReason, Text, ToolCall, Usage
+from lanewayd.messages import (
+    AssistantMessage,
+    Message,
+    RunError,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+)
 from lanewayd.providers.interface import Done, Failed, ModelRequest, StreamEvent, TextDelta
 from lanewayd.records import Entry, Run
 from lanewayd.runs.collaborators import Collaborators, RunSettings
@@ -362,3 +371,25 @@ async def running_bench(home: Path, **settings: Any) -> AsyncIterator[Bench]:
 async def _admit(bench: Bench) -> None:
     """As a task behind the scheduler's, so that its group exists."""
     bench.scheduler.start_admitting()
+
+
+async def check_is_over(bench: Bench, run_id: str, session_key: str = "agent:main:talk") -> None:
+    """What must hold of any run that has ended: one terminal event, last; one result for each call; nothing left."""
+    await bench.idle()
+    events = await bench.events(run_id)
+    terminals = [event for event in events if event.get("lifecycle", {}).get("phase") in ("end", "error")]
+    assert terminals == events[-1:]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    run = await bench.run(run_id)
+    assert run.state.value == terminals[0]["lifecycle"]["state"]
+    assert run.last_seq == len(events)
+    messages = await bench.messages(session_key)
+    calls = [
+        call.call_id for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls
+    ]
+    results = [message.call_id for message in messages if isinstance(message, ToolResultMessage)]
+    assert results == calls
+    assert bench.lock_files() == []
+    assert bench.clock.sleeper_count == 0
+    assert bench.scheduler.book.is_empty
+    assert bench.watches.find(run_id) is None
