@@ -157,6 +157,17 @@ class Payload:
     is_error: bool = False
 
 
+def valid_text(text: str) -> str:
+    """`text` as valid UTF-8 can hold it: surrogate pairs joined, lone ones U+FFFD; the same object if it is valid."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
 def cut_utf8(text: str, max_bytes: int) -> Payload:
     """`text` as a payload of at most `max_bytes` bytes of UTF-8, cut at a character."""
     encoded = text.encode("utf-8", "replace")

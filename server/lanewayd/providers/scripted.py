@@ -21,6 +21,7 @@ from lanewayd.messages import (
     ToolResultMessage,
     Usage,
     UserMessage,
+    valid_text,
 )
 from lanewayd.providers.call_ids import CallIdFactory, CallIds
 from lanewayd.providers.interface import (
@@ -33,7 +34,6 @@ from lanewayd.providers.interface import (
     TextDelta,
 )
 from lanewayd.providers.scripts import ScriptedCall, ScriptError, Turn, parse_script
-from lanewayd.providers.surrogates import mend
 
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _MAX_KNOWN_SCRIPTS = 64
@@ -171,7 +171,7 @@ class _Placeholders:
                 message, tool_result = item.text, ""
             elif isinstance(item, ToolResultMessage):
                 tool_result = item.text
-        self._values = {"${message}": mend(message), "${tool_result}": mend(tool_result)}
+        self._values = {"${message}": valid_text(message), "${tool_result}": valid_text(tool_result)}
         self._pattern = re.compile("|".join(map(re.escape, self._values)))
 
     def fill(self, text: str) -> str:

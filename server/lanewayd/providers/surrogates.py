@@ -4,16 +4,7 @@ A provider that counts in UTF-16 may cut a pair between two deltas; the halves a
 becomes U+FFFD (spec 05, R-5.4).
 """
 
-
-def mend(text: str) -> str:
-    """`text` with surrogate pairs joined and lone surrogates replaced; the same object when there are none."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+from lanewayd.messages import valid_text
 
 
 class SurrogateJoiner:
@@ -27,9 +18,9 @@ class SurrogateJoiner:
         text, self._high = self._high + text, ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._high = text[:-1], text[-1]
-        return mend(text)
+        return valid_text(text)
 
     def end(self) -> str:
         """What was held back."""
         high, self._high = self._high, ""
-        return mend(high)
+        return valid_text(high)

@@ -1,10 +1,10 @@
 """AdminService: the state of the service, and its leaving."""
 
 from laneway.v1 import admin_pb2
+from lanewayd.messages import valid_text
 from lanewayd.rpc.convert import int32, int64, run_state, timestamp
 from lanewayd.rpc.interface import Admin, ServiceStatus
 from lanewayd.rpc.methods import Call
-from lanewayd.rpc.wire_text import scrub
 
 
 class AdminHandlers:
@@ -24,7 +24,7 @@ class AdminHandlers:
 def _status_response(status: ServiceStatus) -> admin_pb2.GetStatusResponse:
     lanes = [
         admin_pb2.LaneStatus(
-            name=scrub(lane.name), width=int32(lane.width), active=int32(lane.active), queued=int32(lane.queued)
+            name=valid_text(lane.name), width=int32(lane.width), active=int32(lane.active), queued=int32(lane.queued)
         )
         for lane in sorted(status.lanes, key=lambda lane: lane.name)
     ]
@@ -38,6 +38,6 @@ def _status_response(status: ServiceStatus) -> admin_pb2.GetStatusResponse:
         sessions=int64(status.sessions),
         subscribers=int32(status.subscribers),
         store=admin_pb2.StoreStatus(
-            path=scrub(status.store_path), bytes=int64(status.store_bytes), commit_ms=status.commit_ms
+            path=valid_text(status.store_path), bytes=int64(status.store_bytes), commit_ms=status.commit_ms
         ),
     )

@@ -7,10 +7,10 @@ from google.protobuf.json_format import ParseDict
 from google.protobuf.struct_pb2 import Struct
 
 from laneway.v1 import agent_pb2
+from lanewayd.messages import valid_text
 from lanewayd.rpc.interface import Admin, AgentListing, ModelListing, ToolListing
 from lanewayd.rpc.methods import Call
 from lanewayd.rpc.paging import PageTokens, page_size, slice_by_name
-from lanewayd.rpc.wire_text import scrub
 
 
 class Catalog:
@@ -47,15 +47,15 @@ class Catalog:
 
 def _agent(listing: AgentListing) -> agent_pb2.Agent:
     return agent_pb2.Agent(
-        agent_id=scrub(listing.agent_id),
-        model=scrub(listing.model),
-        tools=[scrub(tool) for tool in listing.tools],
+        agent_id=valid_text(listing.agent_id),
+        model=valid_text(listing.model),
+        tools=[valid_text(tool) for tool in listing.tools],
     )
 
 
 def _model(listing: ModelListing) -> agent_pb2.Model:
     return agent_pb2.Model(
-        model=scrub(listing.model),
+        model=valid_text(listing.model),
         api=listing.api,
         context_window=listing.context_window,
         available=listing.available,
@@ -65,10 +65,10 @@ def _model(listing: ModelListing) -> agent_pb2.Model:
 def _tool(listing: ToolListing) -> agent_pb2.Tool:
     schema = Struct()
     # By way of JSON text: only there tuples and other mappings become what Struct takes.
-    ParseDict(json.loads(scrub(json.dumps(dict(listing.schema), ensure_ascii=False))), schema)
+    ParseDict(json.loads(valid_text(json.dumps(dict(listing.schema), ensure_ascii=False))), schema)
     return agent_pb2.Tool(
-        name=scrub(listing.name),
-        description=scrub(listing.description),
+        name=valid_text(listing.name),
+        description=valid_text(listing.description),
         schema=schema if listing.schema else None,
-        source=scrub(listing.source),
+        source=valid_text(listing.source),
     )

@@ -12,10 +12,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from laneway.v1 import run_pb2
 from lanewayd.errors import ErrorCode, FieldError
-from lanewayd.messages import Payload, RunError, ToolOutcome, Usage
+from lanewayd.messages import Payload, RunError, ToolOutcome, Usage, valid_text
 from lanewayd.records import RunState
 from lanewayd.rpc.limits import MAX_ERROR_TEXT_BYTES, MAX_NAME_BYTES
-from lanewayd.rpc.wire_text import cut, scrub, size_bytes
+from lanewayd.rpc.wire_text import cut, size_bytes
 
 MAX_DURATION_S = 10_000 * 31_557_600
 """10,000 years, the range of google.protobuf.Duration."""
@@ -129,7 +129,7 @@ def run_error(error: RunError | None) -> run_pb2.RunError | None:
 
 def payload(piece: Payload, limit_bytes: int) -> run_pb2.Payload:
     """The wire form, its text cut at `limit_bytes`."""
-    whole = scrub(piece.text)
+    whole = valid_text(piece.text)
     text = cut(whole, limit_bytes)
     return run_pb2.Payload(
         text=text,

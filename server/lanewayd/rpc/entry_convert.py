@@ -6,11 +6,11 @@ from typing import Any
 
 from laneway.v1 import run_pb2, session_pb2
 from lanewayd.errors import ErrorCode, FieldError
-from lanewayd.messages import ToolOutcome, Usage
+from lanewayd.messages import ToolOutcome, Usage, valid_text
 from lanewayd.records import Entry, EntryKind
 from lanewayd.rpc.convert import int64, name, timestamp, tool_outcome, usage
 from lanewayd.rpc.limits import MAX_PIECE_BYTES, MAX_TEXT_BYTES
-from lanewayd.rpc.wire_text import cut, is_continuation, scrub, size_bytes
+from lanewayd.rpc.wire_text import cut, is_continuation, size_bytes
 
 _BLOCK_BYTES = 32
 """Reckoned for the framing of one block, so that many small ones cannot exceed the limit either."""
@@ -30,7 +30,7 @@ class _Room:
 
     def fit_whole(self, text: str) -> str:
         """`text`, or nothing when there is no room for all of it."""
-        return self._take(text, scrub(text) if size_bytes(scrub(text)) <= self._left else "")
+        return self._take(text, valid_text(text) if size_bytes(valid_text(text)) <= self._left else "")
 
     def has_block(self, *names: str) -> bool:
         """Take the room that a block needs beside its text; False when there is none."""
@@ -39,7 +39,7 @@ class _Room:
         return self._left >= 0
 
     def _take(self, whole: str, part: str) -> str:
-        whole_bytes, part_bytes = size_bytes(scrub(whole)), size_bytes(part)
+        whole_bytes, part_bytes = size_bytes(valid_text(whole)), size_bytes(part)
         self.total_bytes += whole_bytes
         self.truncated = self.truncated or part_bytes < whole_bytes
         self._left -= part_bytes
@@ -76,7 +76,7 @@ def read_piece(entry: Entry, *, part: int, offset: int) -> session_pb2.ReadEntry
     text = _part_text(_body(entry), part)
     if text is None:
         raise FieldError(ErrorCode.FIELD_INVALID, "part", "The entry has no text with this number.")
-    encoded = scrub(text).encode()
+    encoded = valid_text(text).encode()
     if not 0 <= offset <= len(encoded):
         raise FieldError(ErrorCode.FIELD_INVALID, "offset", f"offset must be between 0 and {len(encoded)}.")
     if is_continuation(encoded, offset):

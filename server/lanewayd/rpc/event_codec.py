@@ -17,6 +17,7 @@ from lanewayd.events import (
     ReasoningDelta,
     ToolProgress,
 )
+from lanewayd.messages import valid_text
 from lanewayd.records import Run, RunState
 from lanewayd.rpc.convert import (
     duration,
@@ -33,7 +34,7 @@ from lanewayd.rpc.convert import (
 from lanewayd.rpc.cursors import cursor_position, cursor_text
 from lanewayd.rpc.limits import MAX_TEXT_BYTES
 from lanewayd.rpc.run_convert import run_message
-from lanewayd.rpc.wire_text import cut, scrub, size_bytes
+from lanewayd.rpc.wire_text import cut, size_bytes
 
 _CURSOR_TAG = bytes([event_pb2.Event.CURSOR_FIELD_NUMBER << 3 | 2])
 """Field 15, length-delimited: still one byte. Arms of stored events have lower numbers, so it comes last."""
@@ -47,7 +48,11 @@ class WireEventCodec:
     ) -> bytes:
         """The encoded event without its cursor."""
         event = event_pb2.Event(
-            run_id=run_id, seq=seq, time=timestamp(time), session_key=scrub(session_key), agent_id=scrub(agent_id)
+            run_id=run_id,
+            seq=seq,
+            time=timestamp(time),
+            session_key=valid_text(session_key),
+            agent_id=valid_text(agent_id),
         )
         _set_arm(event, payload)
         return event.SerializeToString(deterministic=True)
@@ -91,7 +96,7 @@ def snapshot_event(run: Run, *, first_seq: int, last_seq: int, time: datetime) -
 
 def progress_event(cursor: str, *, time: datetime, run: Run | None = None, session_key: str = "") -> bytes:
     """A sign of life of a subscription to `run`, else to the session `session_key`, else to everything."""
-    event = _about(run, time) if run else event_pb2.Event(time=timestamp(time), session_key=scrub(session_key))
+    event = _about(run, time) if run else event_pb2.Event(time=timestamp(time), session_key=valid_text(session_key))
     event.progress.cursor = cursor
     return event.SerializeToString(deterministic=True)
 
@@ -100,8 +105,8 @@ def _about(run: Run, time: datetime) -> event_pb2.Event:
     return event_pb2.Event(
         run_id=run.run_id,
         time=timestamp(time),
-        session_key=scrub(run.session_key),
-        agent_id=scrub(run.request.agent_id),
+        session_key=valid_text(run.session_key),
+        agent_id=valid_text(run.request.agent_id),
     )
 
 
@@ -139,7 +144,7 @@ def _delta(piece: AssistantDelta | ReasoningDelta) -> dict[str, Any]:
 
 
 def _message(ended: MessageEnded) -> event_pb2.MessageEvent:
-    whole = scrub(ended.text)
+    whole = valid_text(ended.text)
     text = cut(whole, MAX_TEXT_BYTES)
     return event_pb2.MessageEvent(
         message_id=name(ended.message_id),
@@ -154,7 +159,7 @@ def _message(ended: MessageEnded) -> event_pb2.MessageEvent:
 
 
 def _tool(step: ToolProgress) -> event_pb2.ToolEvent:
-    arguments = scrub(step.arguments_json)
+    arguments = valid_text(step.arguments_json)
     # Half a JSON text is none: arguments that do not fit are left out whole.
     if size_bytes(arguments) > MAX_TEXT_BYTES:
         arguments = ""

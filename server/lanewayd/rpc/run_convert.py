@@ -1,11 +1,11 @@
 """Runs, sessions and their answers in wire form. Pure. Each message stays below 1 MiB."""
 
 from laneway.v1 import agent_pb2, run_pb2, session_pb2
+from lanewayd.messages import valid_text
 from lanewayd.records import Run, RunState, Session
 from lanewayd.rpc.convert import int32, int64, name, payloads, run_error, run_state, timestamp, usage
 from lanewayd.rpc.interface import AcceptedMessage
 from lanewayd.rpc.limits import MAX_TEXT_BYTES
-from lanewayd.rpc.wire_text import scrub
 from lanewayd.runs.interface import AbortReceipt, WaitOutcome, WaitResult
 
 _WAIT_ENDS = {
@@ -21,9 +21,9 @@ def agent_response(accepted: AcceptedMessage) -> run_pb2.AgentResponse:
     return run_pb2.AgentResponse(
         run_id=accepted.run_id,
         accepted_at=timestamp(accepted.accepted_at),
-        session_key=scrub(accepted.session_key),
-        session_id=scrub(accepted.session_id),
-        agent_id=scrub(accepted.agent_id),
+        session_key=valid_text(accepted.session_key),
+        session_id=valid_text(accepted.session_id),
+        agent_id=valid_text(accepted.agent_id),
         duplicate=accepted.duplicate,
         disposition=f"DISPOSITION_{accepted.disposition.upper()}",
         queue_position=int32(accepted.queue_position),
@@ -35,8 +35,8 @@ def run_message(run: Run) -> run_pb2.Run:
     request = run.request
     return run_pb2.Run(
         run_id=run.run_id,
-        session_key=scrub(run.session_key),
-        session_id=scrub(run.session_id),
+        session_key=valid_text(run.session_key),
+        session_id=valid_text(run.session_id),
         agent_id=name(request.agent_id),
         parent_run_id=name(request.parent_run_id),
         label=name(request.label),
@@ -97,8 +97,8 @@ def session_message(session: Session) -> session_pb2.Session:
     """A session as it stands."""
     last_state = None if session.last_state is None else run_state(session.last_state)
     return session_pb2.Session(
-        session_key=scrub(session.session_key),
-        session_id=scrub(session.session_id),
+        session_key=valid_text(session.session_key),
+        session_id=valid_text(session.session_id),
         agent_id=name(session.agent_id),
         label=name(session.label),
         created_at=timestamp(session.created_at),

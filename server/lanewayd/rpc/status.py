@@ -12,8 +12,9 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.messages import valid_text
 from lanewayd.rpc.limits import MAX_ERROR_TEXT_BYTES
-from lanewayd.rpc.wire_text import cut, scrub
+from lanewayd.rpc.wire_text import cut
 
 _logger = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ def status_text(text: str) -> str:
     gRPC writes each byte outside of printable ASCII, and each percent sign, as three: a message of 16 KiB after that
     growth would replace the status by RESOURCE_EXHAUSTED at the client. Source: gRPC over HTTP/2, Status-Message.
     """
-    text = scrub(text[: MAX_ERROR_TEXT_BYTES + 1])
+    text = valid_text(text[: MAX_ERROR_TEXT_BYTES + 1])
     if _sent_bytes(text) <= MAX_ERROR_TEXT_BYTES:
         return text
     left = MAX_ERROR_TEXT_BYTES - len(_CUT_MARK)

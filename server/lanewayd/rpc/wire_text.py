@@ -1,25 +1,16 @@
 """Python text on its way to the wire: always valid UTF-8, cut at characters. Pure."""
 
-import re
-
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def scrub(text: str) -> str:
-    """`text` with each lone surrogate replaced by U+FFFD: protobuf refuses to encode them."""
-    if text.isascii():
-        return text
-    return _LONE_SURROGATE.sub("\ufffd", text)
+from lanewayd.messages import valid_text
 
 
 def size_bytes(text: str) -> int:
-    """Length of scrubbed `text` in UTF-8."""
+    """Length of valid `text` in UTF-8."""
     return len(text) if text.isascii() else len(text.encode())
 
 
 def cut(text: str, limit_bytes: int) -> str:
-    """The longest beginning of `text`, scrubbed, that has at most `limit_bytes` in UTF-8."""
-    text = scrub(text)
+    """The longest beginning of `text`, made valid, that has at most `limit_bytes` in UTF-8."""
+    text = valid_text(text)
     if len(text) * 4 <= limit_bytes or size_bytes(text) <= limit_bytes:
         return text
     # Only the last character can be incomplete, because the text was valid.
@@ -32,8 +23,8 @@ def has_control_characters(text: str) -> bool:
 
 
 def pieces(text: str, limit_bytes: int) -> list[str]:
-    """`text`, scrubbed, in pieces of at most `limit_bytes`, at least one."""
-    encoded = scrub(text).encode()
+    """`text`, made valid, in pieces of at most `limit_bytes`, at least one."""
+    encoded = valid_text(text).encode()
     found = []
     start = 0
     while len(encoded) - start > limit_bytes:

@@ -32,6 +32,7 @@ from lanewayd.messages import (
     ToolResultMessage,
     Usage,
     cut_utf8,
+    valid_text,
 )
 from lanewayd.records import EntryKind, NewEntry, Run, RunState, ToolCallRow, ToolCallState
 from lanewayd.runs.call_rows import (
@@ -50,7 +51,7 @@ from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, end_of, terminal_of
 from lanewayd.runs.runlog import RunLog
 from lanewayd.store.interface import RunChange, RunEnd
 from lanewayd.tools.interface import ToolResult
-from lanewayd.transcript.entries import assistant_body, tool_result_body, valid_text
+from lanewayd.transcript.entries import assistant_body, tool_result_body
 
 logger = logging.getLogger(__name__)
 

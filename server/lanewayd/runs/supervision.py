@@ -14,7 +14,7 @@ from lanewayd.errors import ClaimLost, RunNotStartable, StoreUnavailable
 from lanewayd.events import Lifecycle, LifecyclePhase, MessageEnded, NewEvent
 from lanewayd.loop.interface import Parked
 from lanewayd.loop.limits import remaining_budget_s
-from lanewayd.messages import UserMessage, cut_utf8
+from lanewayd.messages import UserMessage, cut_utf8, valid_text
 from lanewayd.records import EntryKind, NewEntry, Run, RunState
 from lanewayd.runs.backoff import Backoff
 from lanewayd.runs.collaborators import Collaborators
@@ -24,7 +24,7 @@ from lanewayd.runs.recorder import RunRecorder
 from lanewayd.runs.runlog import RunLog
 from lanewayd.runs.settling import Settling
 from lanewayd.store.interface import StartRun
-from lanewayd.transcript.entries import user_body, valid_text
+from lanewayd.transcript.entries import user_body
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from lanewayd.tools.result_limits import Ends, shorten
-from lanewayd.tools.terminal_text import valid_text
+from lanewayd.tools.terminal_text import without_nul
 
 _MOST_PROBLEMS = 20
 _PROBLEM_CHARS = 300
@@ -62,7 +62,7 @@ class ArgumentCheck:
         if len(problems) > _MOST_PROBLEMS:
             lines.append(f"- and {len(problems) - _MOST_PROBLEMS} more")
         received = shorten(Ends(arguments_json, "", len(arguments_json)), _RECEIVED_CHARS)
-        return ArgumentsRefused(valid_text("\n".join([*lines, f"Received: {received}"])))
+        return ArgumentsRefused(without_nul("\n".join([*lines, f"Received: {received}"])))
 
 
 def _parse(text: str) -> Any:

@@ -14,7 +14,7 @@ from lanewayd.tools.confinement import PathRefused
 from lanewayd.tools.file_access import FileAccess, chunks_of, opened, replace_file
 from lanewayd.tools.interface import ToolContext, ToolResult
 from lanewayd.tools.result_limits import result_limit_chars
-from lanewayd.tools.terminal_text import valid_text
+from lanewayd.tools.terminal_text import without_nul
 from lanewayd.tools.text_edit import EditRefused, replace_once
 from lanewayd.tools.text_pages import Page, PageLimits, PageReader
 
@@ -93,7 +93,7 @@ class _FileTool:
         try:
             return ToolResult(await self._access.in_thread(work))
         except (PathRefused, EditRefused) as refusal:
-            return ToolResult(valid_text(str(refusal)), is_error=True)
+            return ToolResult(without_nul(str(refusal)), is_error=True)
 
 
 class ReadTool(_FileTool):
@@ -203,7 +203,7 @@ def _refuse_what_is_no_text(start: bytes, shown: str) -> None:
 
 def _encodable(text: str) -> str:
     """`text` without lone surrogates, which no file can hold; NUL stays, a file may hold it."""
-    return "\x00".join(valid_text(part) for part in text.split("\x00"))
+    return "\x00".join(without_nul(part) for part in text.split("\x00"))
 
 
 def _temporary_name(context: ToolContext) -> str:

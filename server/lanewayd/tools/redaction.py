@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from lanewayd.tools.terminal_text import valid_text
+from lanewayd.tools.terminal_text import without_nul
 
 SHOWN_CHARS = 8_000
 _REDACTED = "[redacted]"
@@ -40,7 +40,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """`text` without secrets and data URIs, of any length."""
-        text = valid_text(text)
+        text = without_nul(text)
         if self._known is not None:
             text = self._known.sub(_REDACTED, text)
         text = _SHAPES.sub(_REDACTED, text)
@@ -64,9 +64,9 @@ class Redactor:
             shown = self._deep(arguments)
         except (ValueError, RecursionError):
             return self.shown(arguments_json)
-        if shown == arguments and valid_text(arguments_json) == arguments_json:
+        if shown == arguments and without_nul(arguments_json) == arguments_json:
             return arguments_json
-        return valid_text(json.dumps(shown, ensure_ascii=False))
+        return without_nul(json.dumps(shown, ensure_ascii=False))
 
     def _deep(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -1,6 +1,6 @@
 """Text that came from a terminal or a stranger, made fit to store, send and read. Pure.
 
-Two promises. `valid_text`: the result encodes as UTF-8; halves of a pair that belong together are joined, lone ones
+Two promises. `without_nul`: the result encodes as UTF-8; halves of a pair that belong together are joined, lone ones
 become U+FFFD, and so does NUL, because PostgreSQL cannot keep it. `TerminalCleaner`: what a reader of the terminal
 would have seen of each line; escape sequences and control characters are gone (NUL too), a line that was written over
 after a carriage return counts as its last version.
@@ -8,7 +8,8 @@ after a carriage return counts as its last version.
 
 import re
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+from lanewayd.messages import valid_text
+
 # CSI; OSC, DCS and their kin with their text; C1 forms; two-character sequences. Source: ECMA-48, 5.4 and 5.6.
 # An unterminated string ends at the line's end, so that one stray introducer cannot swallow the rest of the output.
 _ESCAPE = re.compile(
@@ -29,11 +30,9 @@ _LONGEST_LINE_CHARS = 32_768
 _MOST_RUBBED_OUT = 3
 
 
-def valid_text(text: str) -> str:
-    """`text` without lone surrogates and NUL; see the module."""
-    if _SURROGATE.search(text):
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text.replace("\x00", "\ufffd")
+def without_nul(text: str) -> str:
+    """`text` as valid UTF-8 and without NUL; see the module."""
+    return valid_text(text).replace("\x00", "\ufffd")
 
 
 def last_version(line: str) -> str:

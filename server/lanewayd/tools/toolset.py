@@ -12,7 +12,7 @@ from lanewayd.messages import ToolCall, ToolOutcome, ToolSpec
 from lanewayd.tools.arguments import ArgumentCheck, ArgumentsRefused
 from lanewayd.tools.interface import PreparedCall, Tool, ToolContext, ToolResult
 from lanewayd.tools.result_limits import NO_OUTPUT, limit_result, result_limit_chars
-from lanewayd.tools.terminal_text import valid_text
+from lanewayd.tools.terminal_text import without_nul
 
 _ALIASES = {"bash": "exec"}
 _GROUPS = {
@@ -51,7 +51,7 @@ class LimitedTool:
         if result is None:
             # Tools of others may forget to return; that is an empty result, not a failure.
             return ToolResult(NO_OUTPUT)
-        text = limit_result(valid_text(result.text), result_limit_chars(context.context_window_tokens))
+        text = limit_result(without_nul(result.text), result_limit_chars(context.context_window_tokens))
         outcome = ToolOutcome.ERROR if result.is_error and result.outcome is ToolOutcome.OK else result.outcome
         return ToolResult(text, is_error=result.is_error, outcome=outcome)
 
@@ -75,7 +75,7 @@ class RunTools:
         found = self._tools.get(normalised_name(call.name))
         if found is None:
             known = ", ".join(tool.spec.name for tool, _ in self._tools.values()) or "none"
-            text = valid_text(f"There is no tool {call.name[:_NAMED_CHARS]!r}. Tools: {known}.")
+            text = without_nul(f"There is no tool {call.name[:_NAMED_CHARS]!r}. Tools: {known}.")
             return ToolResult(text, is_error=True, outcome=ToolOutcome.ERROR)
         tool, check = found
         arguments = check.check(call.arguments_json)

@@ -18,17 +18,9 @@ from lanewayd.messages import (
     ToolResultMessage,
     Usage,
     UserMessage,
+    valid_text,
 )
 from lanewayd.records import Entry, EntryKind
-
-
-def valid_text(text: str) -> str:
-    """`text` with every lone surrogate replaced by U+FFFD; unchanged (the same object) when there is none."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _dump(body: dict[str, Any]) -> str:

@@ -4,8 +4,8 @@ import hashlib
 import json
 from typing import Any
 
+from lanewayd.messages import valid_text
 from lanewayd.records import Entry, EntryKind, Session
-from lanewayd.transcript.entries import valid_text
 
 EXPORT_VERSION = 3
 

@@ -4,7 +4,7 @@ import random
 import pytest
 
 from lanewayd.tools.output import OutputCollector
-from lanewayd.tools.terminal_text import TerminalCleaner, valid_text
+from lanewayd.tools.terminal_text import TerminalCleaner, without_nul
 
 
 def cleaned(*pieces: str) -> str:
@@ -14,13 +14,13 @@ def cleaned(*pieces: str) -> str:
 
 def test_b048_lone_surrogates_become_replacement_characters_and_good_text_stays() -> None:
     text = "a\ud83d b\udc00 c\x00 d\ufffe e\U0001f600 f\ud83d"
-    result = valid_text(text)
+    result = without_nul(text)
     assert result == "a\ufffd b\ufffd c\ufffd d\ufffe e\U0001f600 f\ufffd"
     assert json.loads(json.dumps(result).encode()) == result
 
 
 def test_a_pair_that_was_built_from_two_halves_is_one_character() -> None:
-    assert valid_text("\ud83d" + "\ude00") == "\U0001f600"
+    assert without_nul("\ud83d" + "\ude00") == "\U0001f600"
 
 
 @pytest.mark.parametrize(

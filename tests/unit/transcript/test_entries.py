@@ -18,6 +18,7 @@ from lanewayd.messages import (
     ToolResultMessage,
     Usage,
     UserMessage,
+    valid_text,
 )
 from lanewayd.records import Entry, EntryKind
 from lanewayd.transcript.entries import (
@@ -27,7 +28,6 @@ from lanewayd.transcript.entries import (
     reset_body,
     tool_result_body,
     user_body,
-    valid_text,
 )
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

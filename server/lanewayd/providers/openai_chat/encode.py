@@ -10,11 +10,19 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lanewayd.messages import AssistantMessage, Message, Reasoning, ToolCall, ToolResultMessage, ToolSpec, UserMessage
+from lanewayd.messages import (
+    AssistantMessage,
+    Message,
+    Reasoning,
+    ToolCall,
+    ToolResultMessage,
+    ToolSpec,
+    UserMessage,
+    valid_text,
+)
 from lanewayd.providers.history import pair_calls_with_results
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.openai_chat.chunk_fields import REASONING_FIELDS
-from lanewayd.providers.surrogates import mend
 
 BLANK_USER = "(empty message)"
 BLANK_RESULT = "(no output)"
@@ -32,7 +40,7 @@ def encode_request(request: ModelRequest, *, max_call_id_chars: int | None = Non
     }
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]
-    return mend(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
+    return valid_text(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
 def _encoded(request: ModelRequest, max_call_id_chars: int | None) -> Iterator[dict[str, Any]]:

@@ -9,9 +9,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanewayd.messages import ToolCall
+from lanewayd.messages import ToolCall, valid_text
 from lanewayd.providers.call_ids import CallIds
-from lanewayd.providers.surrogates import mend
 
 MAX_ARGUMENT_BYTES = 256_000
 MAX_CALLS = 256
@@ -146,7 +145,7 @@ def _add_arguments(call: _OpenCall, arguments: Any) -> None:
 
 def _argument_objects(call: _OpenCall) -> list[str]:
     """The texts of the JSON objects in the arguments: one, or several that were glued together (B-004)."""
-    text = mend(call.arguments)
+    text = valid_text(call.arguments)
     if text in ("", "null"):
         return ["{}"]
     objects: list[str] = []
@@ -169,7 +168,7 @@ def _without_lone_surrogates(text: str, value: dict[str, Any]) -> str:
     """`text`, or `value` written anew when escapes in it may stand for halves of a surrogate pair."""
     if "\\ud" not in text and "\\uD" not in text:
         return text
-    return mend(json.dumps(value, ensure_ascii=False))
+    return valid_text(json.dumps(value, ensure_ascii=False))
 
 
 def _is_object(text: str) -> bool:
@@ -204,7 +203,7 @@ def _is_too_deep(text: str) -> bool:
 def _text(value: Any) -> str:
     """Names and ids are strings; a few servers number their calls."""
     if isinstance(value, str):
-        return mend(value)
+        return valid_text(value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
