@@ -1,6 +1,12 @@
-"""Waiting for a store that cannot commit (D-19): 250 ms, doubled up to 5 s."""
+"""Waiting for a store that does not work (D-19): 250 ms, doubled up to 5 s."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from lanewayd.clock import Clock
+from lanewayd.errors import StoreUnavailable
+
+T = TypeVar("T")
 
 FIRST_S = 0.25
 LONGEST_S = 5.0
@@ -21,3 +27,13 @@ class Backoff:
     def reset(self) -> None:
         """A try succeeded: begin again with the shortest wait."""
         self._delay_s = FIRST_S
+
+
+async def until_answered(question: Callable[[], Awaitable[T]], clock: Clock) -> T:
+    """The answer of the store, however long it takes: a run halts when the store does, and goes on with it."""
+    backoff = Backoff(clock)
+    while True:
+        try:
+            return await question()
+        except StoreUnavailable:
+            await backoff.wait()

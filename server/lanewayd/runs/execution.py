@@ -7,7 +7,7 @@ task that was cancelled is not the one to write down that it was.
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from lanewayd.errors import ErrorCode, LanewayError, StoreUnavailable
+from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.loop.agent_loop import AgentLoop, LoopPlan
 from lanewayd.loop.interface import LoopEnd, LoopStart
 from lanewayd.loop.limits import remaining_budget_s
@@ -17,7 +17,7 @@ from lanewayd.messages import RunError
 from lanewayd.prompt.system_prompt import system_prompt
 from lanewayd.providers.interface import Provider
 from lanewayd.records import Run, ToolCallRow, ToolCallState
-from lanewayd.runs.backoff import Backoff
+from lanewayd.runs.backoff import until_answered
 from lanewayd.runs.call_rows import call_of, requested_again
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.outcome import Outcome, failed, finished
@@ -72,13 +72,7 @@ class Execution:
             await self._with.locks.release(lock)
 
     async def _read(self, question: Callable[[], Awaitable[T]]) -> T:
-        """The answer of the store, however long it takes: a run halts when the store does, and goes on with it."""
-        backoff = Backoff(self._with.clock)
-        while True:
-            try:
-                return await question()
-            except StoreUnavailable:
-                await backoff.wait()
+        return await until_answered(question, self._with.clock)
 
     def _loop(self, provider: Provider, model: str) -> AgentLoop:
         run, recorder, clock, gate = self._run, self._recorder, self._with.clock, self._with.gate

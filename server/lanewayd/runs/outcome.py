@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from lanewayd.errors import ErrorCode
 from lanewayd.events import Lifecycle, LifecyclePhase
-from lanewayd.messages import AssistantMessage, Payload, RunError, StopReason, Usage, cut_utf8
+from lanewayd.messages import AssistantMessage, Payload, RunError, StopReason, Usage, cut_utf8, valid_text
 from lanewayd.records import Run, RunState
 from lanewayd.store.interface import RunEnd
 
@@ -40,7 +40,7 @@ def finished(message: AssistantMessage, usage: Usage) -> Outcome:
     return Outcome(
         RunState.SUCCEEDED,
         message.provider_stop or message.stop_reason.value,
-        text=message.text,
+        text=valid_text(message.text),
         truncated=message.stop_reason is StopReason.LENGTH,
         usage=usage,
         context_tokens=None if message.usage.unavailable else message.usage.total_tokens,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from lanewayd.clock import TimerHandle
 from lanewayd.errors import LanewayError
 from lanewayd.records import Run, RunState
+from lanewayd.runs.backoff import until_answered
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.lanes import LaneBook, Ticket
 from lanewayd.runs.outcome import StopCause, failed_inside
@@ -138,7 +139,7 @@ class Scheduler:
         run_id = ticket.run_id
         try:
             recovered = self._recovered.pop(run_id, None)
-            run = recovered or at_hand or await self._store.run(ticket.tenant, run_id)
+            run = recovered or at_hand or await self._row(ticket)
             if run is not None:
                 self._log_wait(run)
                 if ticket.is_gated and run.charges == 1:
@@ -165,10 +166,14 @@ class Scheduler:
             fields = {"run_id": run.run_id, "lane": run.request.lane, "waited_s": round(waited_s, 3)}
             logger.warning("run waited for its turn", extra=fields)
 
+    async def _row(self, ticket: Ticket) -> Run | None:
+        """The run's row, however long the store takes to answer."""
+        return await until_answered(lambda: self._store.run(ticket.tenant, ticket.run_id), self._clock)
+
     async def _settle_waiting(self, run: Run) -> None:
         """A recovered run was aborted before its turn came."""
         try:
-            await self._settling.settle_aborted(run)
+            await until_answered(lambda: self._settling.settle_aborted(run), self._clock)
         except LanewayError:  # recovery ends it after the next start
             logger.exception("aborted run not settled", extra={"run_id": run.run_id})
         self._admit(None)
@@ -176,9 +181,9 @@ class Scheduler:
     async def _settle_failed(self, ticket: Ticket) -> None:
         """A fault of ours has left a run without anybody to end it."""
         try:
-            run = await self._store.run(ticket.tenant, ticket.run_id)
+            run = await self._row(ticket)
             if run is not None and run.state is RunState.RUNNING:
-                await self._settling.settle(run, failed_inside())
+                await until_answered(lambda: self._settling.settle(run, failed_inside()), self._clock)
         except Exception:  # recovery looks at it after the next start
             logger.exception("failed run not settled", extra={"run_id": ticket.run_id})
 

@@ -137,18 +137,27 @@ class Supervision:
 
     async def _start(self) -> Run | None:
         """The run as started; None when it was cancelled or ended before, or the server leaves first."""
-        command = self._start_command()
+        command, was_tried = self._start_command(), False
         backoff = Backoff(self._with.clock)
         while self._cause is not StopCause.DRAIN:
             try:
-                return (await self._with.store.start(command)).run
-            except RunNotStartable:
-                if self._is_recovered:
-                    await self._settling.settle_aborted(self._run)
-                return None
+                return await self._try_to_start(command, was_tried=was_tried)
             except StoreUnavailable:
+                was_tried = True
                 await backoff.wait()
         return None
+
+    async def _try_to_start(self, command: StartRun, *, was_tried: bool) -> Run | None:
+        store, run = self._with.store, self._run
+        try:
+            return (await store.start(command)).run
+        except RunNotStartable:
+            row = await store.run(run.tenant, run.run_id) if was_tried else None
+            if row is not None and row.state is RunState.RUNNING and row.claim == run.claim + 1:
+                return row  # an earlier try was stored, only its answer said otherwise
+            if self._is_recovered:
+                await self._settling.settle_aborted(run)
+            return None
 
     def _start_command(self) -> StartRun:
         run, now = self._run, self._with.clock.now()
