@@ -236,8 +236,8 @@ class ModelServer:
                 request.ended_at = time.monotonic()
                 if not is_kept:
                     break
-        except (ConnectionError, asyncio.CancelledError):
-            pass  # the client left, or the test ends
+        except (ConnectionError, RuntimeError, asyncio.CancelledError):
+            pass  # the client left (RuntimeError: uvloop's word for a closed transport), or the test ends
         finally:
             # First what needs no waiting: the end of the test may cancel this as well.
             writer.close()
