@@ -1,0 +1,80 @@
+"""The calls about sessions and their transcripts; `LanewayClient.sessions` is one of these."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+from laneway.calls import Caller
+from laneway.v1 import session_pb2
+
+
+class SessionCalls:
+    """Reads are repeated as LanewayClient repeats its own; what changes a session is made once."""
+
+    def __init__(self, caller: Caller, stub: Any) -> None:
+        self._caller = caller
+        self._stub = stub
+
+    async def get(self, session_key: str) -> session_pb2.Session:
+        """A session as it stands. Raises NotFound."""
+        request = session_pb2.GetSessionRequest(session_key=session_key)
+        answer: session_pb2.Session = await self._caller.repeat(self._stub.GetSession, request)
+        return answer
+
+    def list(self) -> AsyncIterator[session_pb2.Session]:
+        """All sessions, those created last first; read page by page while it is iterated."""
+        return self._caller.pages(self._stub.ListSessions, session_pb2.ListSessionsRequest(), "sessions")
+
+    async def reset(
+        self, session_key: str, *, force: bool = False, deadline_s: float | None = None
+    ) -> session_pb2.ResetSessionResponse:
+        """Begin a fresh conversation under the same key. `force` aborts what runs or waits; else that is
+        PreconditionFailed (SESSION_ACTIVE). Raises NotFound. Unavailable and DeadlineExceeded leave open whether it
+        happened; it is not repeated, because a repetition would abort what came after the first."""
+        request = session_pb2.ResetSessionRequest(session_key=session_key, force=force)
+        answer: session_pb2.ResetSessionResponse = await self._caller.only_once(
+            self._stub.ResetSession, request, deadline_s=deadline_s
+        )
+        return answer
+
+    async def delete(
+        self, session_key: str, *, force: bool = False, deadline_s: float | None = None
+    ) -> session_pb2.DeleteSessionResponse:
+        """Remove a session with all that is stored of it. `force`, errors and repetition as for `reset`."""
+        request = session_pb2.DeleteSessionRequest(session_key=session_key, force=force)
+        answer: session_pb2.DeleteSessionResponse = await self._caller.only_once(
+            self._stub.DeleteSession, request, deadline_s=deadline_s
+        )
+        return answer
+
+    def entries(self, session_key: str) -> AsyncIterator[session_pb2.Entry]:
+        """The transcript, oldest first; long texts are cut (`truncated`) and read whole by `read_entry`. NotFound."""
+        request = session_pb2.ListEntriesRequest(session_key=session_key)
+        return self._caller.pages(self._stub.ListEntries, request, "entries")
+
+    async def read_entry(self, session_key: str, entry_id: str, *, part: int = 0) -> str:
+        """The whole text of one piece of an entry's content. Raises NotFound, InvalidRequest."""
+        request = session_pb2.ReadEntryRequest(session_key=session_key, entry_id=entry_id, part=part)
+        pieces = []
+        while True:
+            answer: session_pb2.ReadEntryResponse = await self._caller.repeat(self._stub.ReadEntry, request)
+            pieces.append(answer.text)
+            if answer.next_offset >= answer.total_bytes or not answer.text:
+                return "".join(pieces)
+            request.offset = answer.next_offset
+
+    async def export(self, session_key: str) -> AsyncGenerator[str, None]:
+        """The transcript as JSON lines without line ends: first a header, then the entries. Raises NotFound.
+
+        It cannot be taken up again: Unavailable or DeadlineExceeded in its middle means to begin anew."""
+        request = session_pb2.ExportSessionRequest(session_key=session_key)
+        silence_s = self._caller.timeouts.silence_s
+        stream = self._caller.stream(self._stub.ExportSession, request, silence_s=silence_s, waits_for_server=True)
+        pieces = []
+        try:
+            while (answer := await stream.next()) is not None:
+                pieces.append(answer.line)
+                if not answer.line_continues:
+                    yield "".join(pieces)
+                    pieces.clear()
+        finally:
+            await stream.close()
