@@ -217,8 +217,7 @@ async def test_b_032_a_failure_that_a_retry_follows_is_no_end(timed_stage: Stage
     service, model, clock = timed_stage.service, timed_stage.model, timed_stage.clock
     model.answer(failure(529, {"error": {"message": "overloaded"}}, {"retry-after": "3"}))
     run_id = (await service.accept("m", session_key="s")).run_id
-    retry = await phase_seen(service, run_id, event_pb2.LIFECYCLE_PHASE_RETRY)
-    assert retry.lifecycle.delay.ToMilliseconds() == 3000
+    await clock.wait_for_sleepers(2)  # retention, and the back-off
 
     timers = clock.timer_count
     patient = [asyncio.ensure_future(service.wait(run_id, 20)) for _ in range(2)]
@@ -245,6 +244,10 @@ async def test_b_032_a_failure_that_a_retry_follows_is_no_end(timed_stage: Stage
     assert all(answer == observed.waited for answer in answers)
     assert observed.waited.status == agent_pb2.WAIT_STATUS_OK
     assert not observed.waited.HasField("error")
+    retries = [event.lifecycle for event in observed.events if event.lifecycle.HasField("delay")]
+    assert [(retry.phase, retry.delay.ToMilliseconds()) for retry in retries] == [
+        (event_pb2.LIFECYCLE_PHASE_RETRY, 3000)
+    ]
     assert observed.payloads == ["ok"]
     assert len(model.requests) == 2
 
