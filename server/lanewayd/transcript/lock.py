@@ -143,14 +143,15 @@ def _lock(path: Path, run_id: str) -> HeldLock | None:
     if not is_current:
         file_lock.release()
         return None
-    _note_path(path).write_text(json.dumps(_holder(run_id)))
+    with suppress(OSError):  # nothing decides by the note: a full disk must not keep the lock from its holder
+        _note_path(path).write_text(json.dumps(_holder(run_id)))
     return HeldLock(path, file_lock)
 
 
 def _unlock(held: HeldLock) -> None:
     """On the worker thread. The files go first: after the release they may be somebody else's."""
     for path in (_note_path(held.path), held.path):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # what cannot be removed is in nobody's way
             path.unlink()
     held.file_lock.release()
 
