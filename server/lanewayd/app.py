@@ -44,7 +44,7 @@ from lanewayd.settings_schema import Settings
 from lanewayd.store.interface import CommitGate
 from lanewayd.store.opening import OpenOptions
 from lanewayd.store.sqlite import SqliteStore
-from lanewayd.telemetry.setup import set_up_logging
+from lanewayd.telemetry.logs import set_up_logging
 from lanewayd.tools.interface import Tool
 from lanewayd.tools.leftovers import Leftovers, Owner
 from lanewayd.tools.own_environment import hide_own_environment

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from lanewayd.clock import Clock
 from lanewayd.loop.interface import Recorder, Workplace
 from lanewayd.messages import ToolCall, ToolOutcome, ToolResultMessage
+from lanewayd.telemetry.traces import RunTrace
 from lanewayd.tools.interface import PreparedCall, ToolResult, Toolset
 
 logger = logging.getLogger(__name__)
@@ -21,11 +22,21 @@ Results = dict[str, ToolResultMessage]
 class ToolBatch:
     """Runs the calls of one assistant message after the other's."""
 
-    def __init__(self, *, toolset: Toolset, workplace: Workplace, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        toolset: Toolset,
+        workplace: Workplace,
+        recorder: Recorder,
+        clock: Clock,
+        trace: RunTrace | None = None,
+    ) -> None:
+        """`trace`: None tells nobody."""
         self._toolset = toolset
         self._workplace = workplace
         self._recorder = recorder
         self._clock = clock
+        self._trace = trace or RunTrace.off()
 
     async def run(
         self, calls: Sequence[ToolCall], *, known: Sequence[ToolResultMessage] = ()
@@ -65,8 +76,15 @@ class ToolBatch:
                 group.create_task(self._execute(step, results), name=f"tool {step.call.name} {step.call.call_id}")
 
     async def _execute(self, prepared: PreparedCall, results: Results) -> None:
-        call, started = prepared.call, self._clock.monotonic()
-        result = await self._call_tool(prepared)
+        call, spec, started = prepared.call, prepared.tool.spec, self._clock.monotonic()
+        with self._trace.tool_call(spec.name, call.call_id, spec.description) as trace:
+            result = await self._call_tool(prepared)
+            trace.ended(
+                outcome=result.outcome.value,
+                is_error=result.is_error,
+                arguments_json=call.arguments_json,
+                text=result.text,
+            )
         self._finish(call, result, self._clock.monotonic() - started, True, results)
 
     async def _call_tool(self, prepared: PreparedCall) -> ToolResult:

@@ -1,7 +1,7 @@
 """What every run of this process works with, given once by app."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from lanewayd.clock import Clock
@@ -11,6 +11,7 @@ from lanewayd.records import Run
 from lanewayd.runs.ids import Ids
 from lanewayd.runs.watches import RunWatches
 from lanewayd.store.interface import Store
+from lanewayd.telemetry.traces import Telemetry
 from lanewayd.tools.interface import Toolset
 from lanewayd.transcript.lock import SessionLocks
 
@@ -62,3 +63,4 @@ class Collaborators:
     gate: StepGate
     sanitiser: EventSanitiser
     settings: RunSettings
+    telemetry: Telemetry = field(default_factory=Telemetry.off)
