@@ -74,3 +74,14 @@ class SeenStore:
     def as_store(self) -> Store:
         """For type checkers."""
         return cast("Store", self)
+
+
+class Wrapped:
+    """Lets a bench's store be seen."""
+
+    def __init__(self) -> None:
+        self.seen: SeenStore
+
+    def wrap(self, store: SqliteStore) -> object:
+        self.seen = SeenStore(store)
+        return self.seen
