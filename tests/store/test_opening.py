@@ -175,3 +175,11 @@ def test_migrations_are_numbered_without_gaps(tmp_path: Path) -> None:
     (tmp_path / "0003_third.sql").write_text("SELECT 1;")
     with pytest.raises(ValueError, match="0003_third"):
         load_migrations(tmp_path)
+
+
+async def test_only_the_owner_can_read_what_is_stored(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "laneway.db", codec=JsonCodec())
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    await store.close()
+    assert modes["laneway.db"] == 0o600
+    assert set(modes.values()) == {0o600}

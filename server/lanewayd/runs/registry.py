@@ -71,6 +71,7 @@ class RunRegistry:
         self._clock = collaborators.clock
         self._ids = collaborators.ids
         self._watches = collaborators.watches
+        self._metrics = collaborators.telemetry.metrics
         self._scheduler = scheduler
         self._agents = agents
         self._limits = limits
@@ -90,8 +91,16 @@ class RunRegistry:
             raise LanewayError(
                 ErrorCode.DRAINING, "the server is leaving and takes no more messages; send it again", retry_after_s=1.0
             )
-        session_key, agent_id = await self._session_of(message)
-        command = self._command(message, session_key, agent_id)
+        key = _key_of(message)
+        try:
+            session_key, agent_id = await self._session_of(message)
+            command = self._command(message, key, session_key, agent_id)
+        except LanewayError:
+            # What was accepted once is answered again, whatever the settings say by now (D-6).
+            answer = await self._store.answer(message.tenant, key, self._clock.now()) if key else None
+            if answer is None:
+                raise
+            return answer
         self._accepting += 1
         try:
             return await self._store.accept(command)
@@ -180,10 +189,13 @@ class RunRegistry:
         if isinstance(result, Accepted):
             if result.run is not None:
                 logger.info("run accepted", extra=_fields(result.run))
+                self._metrics.run_accepted(result.run.request.lane, result.run.request.priority.name.lower())
                 self._watches.open(result.run_id)
                 self._scheduler.enqueue(result.run)
         elif isinstance(result, Started):
             logger.info("run started", extra={**_fields(result.run), "attempt": result.run.attempt})
+            if result.run.attempt > 1:
+                self._metrics.run_recovered()
         elif isinstance(result, Appended):
             if result.run is not None:
                 self._ended(result.run)
@@ -191,7 +203,7 @@ class RunRegistry:
                 self._scheduler.got_on(command.run_id)
         elif isinstance(result, AbortRequested) and isinstance(command, RequestAbort):
             for run in result.cancelled:
-                self._scheduler.cancel_queued(run.run_id)
+                self._scheduler.cancel_queued(run)
                 self._ended(run)
             for run_id in result.running:
                 self._scheduler.stop(run_id, StopCause.ABORT, command.stop_reason)
@@ -199,6 +211,7 @@ class RunRegistry:
     def _ended(self, run: Run) -> None:
         reason = run.error.reason if run.error is not None else ""
         logger.info("run ended", extra={**_fields(run), "stop_reason": run.stop_reason, "reason": reason})
+        self._metrics.run_ended(run.state.value, reason or run.stop_reason)
         self._watches.close(run.run_id)
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -223,7 +236,7 @@ class RunRegistry:
             )
         return key, agent_id
 
-    def _command(self, message: NewMessage, session_key: str, agent_id: str) -> AcceptRun:
+    def _command(self, message: NewMessage, key: IdempotencyKey | None, session_key: str, agent_id: str) -> AcceptRun:
         timeout_s = self._agents.timeout_s(agent_id) if message.timeout_s is None else message.timeout_s
         request = RunRequest(
             message=message.message,
@@ -247,9 +260,6 @@ class RunRegistry:
             provenance_json=message.provenance_json,
             traceparent=message.traceparent,
         )
-        key = None
-        if message.idempotency_key:
-            key = IdempotencyKey(message.idempotency_key, message.request_hash, message.hash_version, KEY_KEPT_FOR)
         return AcceptRun(
             tenant=message.tenant,
             run_id=self._ids.run(),
@@ -276,6 +286,12 @@ class RunRegistry:
                 aborted.append(run_id)
         cancelled = tuple(run.run_id for run in requested.cancelled)
         return AbortReceipt(tuple(aborted), cancelled, tuple(pending))
+
+
+def _key_of(message: NewMessage) -> IdempotencyKey | None:
+    if not message.idempotency_key:
+        return None
+    return IdempotencyKey(message.idempotency_key, message.request_hash, message.hash_version, KEY_KEPT_FOR)
 
 
 def _fields(run: Run) -> dict[str, str]:

@@ -322,6 +322,9 @@ class Store(Protocol):
     async def delete_session(self, command: DeleteSession) -> None: ...
     async def prune(self, command: Prune) -> Pruned: ...
 
+    async def answer(self, tenant: str, key: IdempotencyKey, now: datetime) -> Accepted | None:
+        """The stored answer of a known key, as a duplicate gets it. Raises IDEMPOTENCY_KEY_REUSED."""
+
     async def run(self, tenant: str, run_id: str) -> Run | None: ...
     async def runs(self, tenant: str, which: RunFilter, *, before_no: int | None, limit: int) -> list[Run]:
         """Newest first by `accepted_no`; only those below `before_no`."""

@@ -17,6 +17,7 @@ from lanewayd.store.times import to_us
 _SQL_FOLDER = Path(__file__).parent / "sql" / "sqlite"
 _CACHED_STATEMENTS = 512
 _WRITE_BITS = 0o222
+_PRIVATE = 0o600
 
 
 def _random_id() -> str:
@@ -54,6 +55,8 @@ def open_database(path: Path, options: OpenOptions, now: datetime) -> Opened:
     with _errors_as_startup_error(path):
         if path.exists() and path.stat().st_size > 0:
             _check_content(path, sql, options)
+        # Transcripts are for their owner's eyes; SQLite gives its other files the mode of this one.
+        path.touch(mode=_PRIVATE, exist_ok=True)
         writing = _connect(path, options)
         try:
             _prepare_writing(writing, sql, options)

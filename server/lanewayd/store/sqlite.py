@@ -9,6 +9,7 @@ from lanewayd.clock import Clock, SystemClock
 from lanewayd.errors import StoreUnavailable
 from lanewayd.records import Entry, Run, Session, ToolCallRow
 from lanewayd.store import reads
+from lanewayd.store.commands.accept import stored_answer
 from lanewayd.store.commands.dispatch import apply
 from lanewayd.store.interface import (
     AbortRequested,
@@ -21,6 +22,7 @@ from lanewayd.store.interface import (
     DeleteSession,
     EventCodec,
     EventPage,
+    IdempotencyKey,
     Prune,
     Pruned,
     RequestAbort,
@@ -120,6 +122,9 @@ class SqliteStore:
         await self._writer.write(command)
 
     # --- reads ---
+
+    async def answer(self, tenant: str, key: IdempotencyKey, now: datetime) -> Accepted | None:
+        return await self._reader.read(lambda snapshot: stored_answer(snapshot, tenant, key, now))
 
     async def run(self, tenant: str, run_id: str) -> Run | None:
         return await self._reader.read(lambda snapshot: reads.run(snapshot, tenant, run_id))

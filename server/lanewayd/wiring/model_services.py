@@ -60,11 +60,9 @@ class ModelServices:
 
     def model(self, agent_id: str, requested: str) -> str:
         """`provider/model` for a run. Raises MODEL_UNKNOWN, MODEL_NOT_CONFIGURED."""
-        wishes = ModelWishes(
-            request=requested,
-            agent=self._settings.agents.list[agent_id].model or "",
-            defaults=self._settings.agents.defaults.model or "",
-        )
+        defaults = self._settings.agents.defaults.model or ""
+        own = self._settings.agents.list[agent_id].model or ""
+        wishes = ModelWishes(request=requested, agent="" if own == defaults else own, defaults=defaults)
         return resolve_model(wishes, self._facts).reference
 
     # --- listings ----------------------------------------------------------------------------------------------------

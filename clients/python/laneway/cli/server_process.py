@@ -58,7 +58,8 @@ class ServerProcess:
         if child_environ.get("LANEWAY_CONFIG"):
             child_environ["LANEWAY_CONFIG"] = str(Path.cwd() / Path(child_environ["LANEWAY_CONFIG"]).expanduser())
         try:
-            run_path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            run_path.mkdir(mode=0o700, exist_ok=True)
             log_start = log_path.stat().st_size if log_path.exists() else 0
             if log_start > _LOG_LIMIT_BYTES:
                 log_path.replace(log_path.with_suffix(".log.old"))

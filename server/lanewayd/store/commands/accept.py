@@ -2,7 +2,8 @@
 
 import json
 from dataclasses import replace
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
@@ -25,7 +26,7 @@ class _Owner(NamedTuple):
 def accept(transaction: Transaction, command: AcceptRun) -> Accepted:
     """The stored answer of a known key, or a new run; see the command."""
     if command.key:
-        duplicate = _answer_of(transaction, command, command.key)
+        duplicate = stored_answer(transaction, command.tenant, command.key, command.now)
         if duplicate:
             return duplicate
     if not command.has_room:
@@ -53,14 +54,20 @@ def accept(transaction: Transaction, command: AcceptRun) -> Accepted:
     return answer
 
 
-def _answer_of(transaction: Transaction, command: AcceptRun, key: IdempotencyKey) -> Accepted | None:
+class Rows(Protocol):
+    """What can be asked for a row: a transaction, or a snapshot."""
+
+    def one(self, query: str, parameters: Any = ()) -> Any: ...
+
+
+def stored_answer(rows: Rows, tenant: str, key: IdempotencyKey, now: datetime) -> Accepted | None:
     """The answer the key stands for; None when it is new or has expired.
 
     A hash of another version cannot be compared. It counts as the same request: a caller that repeats itself across an
     upgrade must not start a second run.
     """
-    row = transaction.one("select_key", (command.tenant, key.key))
-    if row is None or row["expires_at"] <= to_us(command.now):
+    row = rows.one("select_key", (tenant, key.key))
+    if row is None or row["expires_at"] <= to_us(now):
         return None
     if row["hash_version"] == key.hash_version and row["request_hash"] != key.request_hash:
         raise LanewayError(
