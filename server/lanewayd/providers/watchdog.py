@@ -53,6 +53,8 @@ class IdleWatchdog:
             raise IdleExpired from error
 
     def _expire(self) -> None:
-        if self._task is not None:
+        # A task that somebody else has cancelled is on its way out: a second blow would hit it while it closes the
+        # connection, and leave that open.
+        if self._task is not None and self._task.cancelling() <= self._cancelling:
             self._has_expired = True
             self._task.cancel()
