@@ -22,6 +22,7 @@ from lanewayd.runs.call_rows import call_of, requested_again
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.outcome import Outcome, failed, finished
 from lanewayd.runs.recorder import RunRecorder
+from lanewayd.telemetry.traces import RunTrace
 from lanewayd.tools.interface import PreparedCall, Toolset
 from lanewayd.transcript.context import Standing, standing_of
 from lanewayd.transcript.lock import HeldLock
@@ -32,11 +33,14 @@ T = TypeVar("T")
 class Execution:
     """One dispatch. Owner of the session lock from `work` until `close`."""
 
-    def __init__(self, run: Run, recorder: RunRecorder, collaborators: Collaborators) -> None:
-        """`run` as its start returned it."""
+    def __init__(
+        self, run: Run, recorder: RunRecorder, collaborators: Collaborators, trace: RunTrace | None = None
+    ) -> None:
+        """`run` as its start returned it. `trace`: None tells nobody."""
         self._run = run
         self._recorder = recorder
         self._with = collaborators
+        self._trace = trace
         self._toolset = collaborators.workshop.toolset(run)
         self._workplace = collaborators.workshop.workplace(run)
         self._lock: HeldLock | None = None
@@ -86,8 +90,10 @@ class Execution:
         )
         return AgentLoop(
             plan=plan,
-            turn=ModelTurn(provider=provider, recorder=recorder, clock=clock, gate=gate),
-            batch=ToolBatch(toolset=self._toolset, workplace=self._workplace, recorder=recorder, clock=clock),
+            turn=ModelTurn(provider=provider, recorder=recorder, clock=clock, gate=gate, trace=self._trace),
+            batch=ToolBatch(
+                toolset=self._toolset, workplace=self._workplace, recorder=recorder, clock=clock, trace=self._trace
+            ),
             toolset=self._toolset,
             recorder=recorder,
             gate=gate,
