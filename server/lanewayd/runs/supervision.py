@@ -24,6 +24,7 @@ from lanewayd.runs.recorder import RunRecorder
 from lanewayd.runs.runlog import RunLog
 from lanewayd.runs.settling import Settling
 from lanewayd.store.interface import StartRun
+from lanewayd.telemetry.traces import RunFacts, RunTrace
 from lanewayd.transcript.entries import user_body
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class Supervision:
         self._settling = settling
         self._is_recovered = is_recovered
         self._on_slot_free = on_slot_free
+        self._trace: RunTrace
         self._cause: StopCause | None = None
         self._stop_reason = ""
         self._work: asyncio.Task[Outcome | Parked | None] | None = None
@@ -65,11 +67,15 @@ class Supervision:
     async def supervise(self) -> None:
         """Return when the run has ended or was handed over, and nothing of it is left at work."""
         run = await self._start()
-        if run is None:
-            return
+        if run is not None:
+            with self._with.telemetry.run(_facts_of(run)) as trace:
+                await self._supervise_started(run, trace)
+
+    async def _supervise_started(self, run: Run, trace: RunTrace) -> None:
+        self._trace = trace
         log = RunLog(run, store=self._with.store, clock=self._with.clock)
         recorder = RunRecorder(run, log, self._with)
-        execution = Execution(run, recorder, self._with)
+        execution = Execution(run, recorder, self._with, trace)
         async with asyncio.TaskGroup() as group:
             group.create_task(log.pump(), name=f"log {run.run_id}")
             try:
@@ -107,19 +113,30 @@ class Supervision:
         return isinstance(result, Parked) or (result is None and self._cause is StopCause.DRAIN)
 
     def _write_end(self, run: Run, recorder: RunRecorder, work: "asyncio.Task[Outcome | Parked | None]") -> None:
+        if self._is_handed_over(work):
+            recorder.hand_over(is_cut=not isinstance(_result_of(work), Parked))
+            self._trace.handed_over()
+            return
+        outcome = self._outcome(run, work)
+        recorder.close(outcome)
+        self._trace.ended(
+            state=outcome.state.value,
+            stop_reason=outcome.stop_reason,
+            used_s=recorder.used_s,
+            error_type=outcome.error.reason if outcome.error is not None else "",
+            tokens=outcome.usage,
+        )
+
+    def _outcome(self, run: Run, work: "asyncio.Task[Outcome | Parked | None]") -> Outcome:
+        """The end of a run that is not handed over."""
         result = _result_of(work)
         if isinstance(result, Outcome):
-            recorder.close(result)
-        elif isinstance(result, Parked):
-            recorder.hand_over(is_cut=False)
-        elif self._cause is StopCause.DRAIN:
-            recorder.hand_over(is_cut=True)
-        elif self._cause is StopCause.ABORT:
-            recorder.close(aborted(self._stop_reason))
-        elif self._cause is StopCause.DEADLINE:
-            recorder.close(deadline_passed(run.request.timeout_s))
-        else:
-            recorder.close(failed_inside())
+            return result
+        if self._cause is StopCause.ABORT:
+            return aborted(self._stop_reason)
+        if self._cause is StopCause.DEADLINE:
+            return deadline_passed(run.request.timeout_s)
+        return failed_inside()
 
     async def _gone_or_unwinding(self, work: "asyncio.Task[Outcome | Parked | None]") -> None:
         """Return when the task is gone, or was stopped and has not let go within the limit."""
@@ -180,6 +197,21 @@ class Supervision:
         return StartRun(
             run.run_id, now, recovered=False, entries=(entry,), events=(NewEvent(now, start), NewEvent(now, said))
         )
+
+
+def _facts_of(run: Run) -> RunFacts:
+    request, waited_s = run.request, None
+    if run.attempt == 1 and run.started_at is not None:
+        waited_s = max(0.0, (run.started_at - run.accepted_at).total_seconds())
+    return RunFacts(
+        run_id=run.run_id,
+        agent=request.agent_id,
+        conversation_id=run.session_id,
+        model=request.model,
+        traceparent=request.traceparent,
+        attempt=run.attempt,
+        waited_s=waited_s,
+    )
 
 
 def _result_of(work: "asyncio.Task[Outcome | Parked | None]") -> Outcome | Parked | None:
