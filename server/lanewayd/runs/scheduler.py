@@ -39,6 +39,7 @@ class Scheduler:
         self._book = book
         self._store = collaborators.store
         self._clock = collaborators.clock
+        self._metrics = collaborators.telemetry.metrics
         self._settling = settling
         self._make_supervision = supervision
         self._supervisions: dict[str, Supervision] = {}
@@ -83,16 +84,19 @@ class Scheduler:
     def enqueue(self, run: Run) -> None:
         """A run was accepted."""
         self._book.enqueue(_ticket(run))
+        self._metrics.lane_queued(*_place_of(run), 1)
         self._admit(run)
 
     def enqueue_recovered(self, run: Run) -> None:
         """A run that another process left RUNNING: first in its session, and through the gate if it was charged."""
         self._recovered[run.run_id] = run
         self._book.enqueue(_ticket(run, is_gated=run.charges > 0), is_first=True)
+        self._metrics.lane_queued(*_place_of(run), 1)
 
-    def cancel_queued(self, run_id: str) -> None:
+    def cancel_queued(self, run: Run) -> None:
         """The run has ended while it was queued."""
-        if self._book.cancel(run_id):
+        if self._book.cancel(run.run_id):
+            self._metrics.lane_queued(*_place_of(run), -1)
             self._admit(None)
 
     def stop(self, run_id: str, cause: StopCause, stop_reason: str = "") -> None:
@@ -102,6 +106,7 @@ class Scheduler:
             supervision.stop(cause, stop_reason)
         elif run_id in self._recovered and self._book.cancel(run_id) and self._group is not None:
             run = self._recovered.pop(run_id)
+            self._metrics.lane_queued(*_place_of(run), -1)
             self._group.create_task(self._settle_waiting(run), name=f"settle {run_id}")
 
     def stop_all(self, cause: StopCause) -> None:
@@ -132,6 +137,8 @@ class Scheduler:
         for ticket in self._book.admit():
             run = at_hand if at_hand is not None and at_hand.run_id == ticket.run_id else None
             self._idle.clear()
+            self._metrics.lane_queued(ticket.lane, ticket.priority.name.lower(), -1)
+            self._metrics.lane_active(ticket.lane, ticket.priority.name.lower(), 1)
             self._group.create_task(self._dispatch(ticket, run), name=f"supervise {ticket.run_id}")
 
     async def _dispatch(self, ticket: Ticket, at_hand: Run | None) -> None:
@@ -141,7 +148,7 @@ class Scheduler:
             recovered = self._recovered.pop(run_id, None)
             run = recovered or at_hand or await self._row(ticket)
             if run is not None:
-                self._log_wait(run)
+                self._tell_wait(run)
                 if ticket.is_gated and run.charges == 1:
                     self._gate_timers[run_id] = self._clock.call_later(GATE_LIMIT_S, lambda: self.got_on(run_id))
                 supervision = self._supervisions[run_id] = self._make_supervision(run, recovered is not None)
@@ -155,14 +162,18 @@ class Scheduler:
             if timer is not None:
                 timer.cancel()
             self._book.release(run_id)
+            self._metrics.lane_active(ticket.lane, ticket.priority.name.lower(), -1)
             if not self._book.active:
                 self._idle.set()
             self._admit(None)
 
-    def _log_wait(self, run: Run) -> None:
-        """A long wait is told once, when it is over (R-2.14)."""
-        waited_s = (self._clock.now() - run.accepted_at).total_seconds()
-        if run.started_at is None and waited_s >= LONG_WAIT_S:
+    def _tell_wait(self, run: Run) -> None:
+        """A wait is measured when it is over, and a long one logged once (R-2.14)."""
+        if run.started_at is not None:
+            return
+        waited_s = max(0.0, (self._clock.now() - run.accepted_at).total_seconds())
+        self._metrics.lane_waited(*_place_of(run), waited_s)
+        if waited_s >= LONG_WAIT_S:
             fields = {"run_id": run.run_id, "lane": run.request.lane, "waited_s": round(waited_s, 3)}
             logger.warning("run waited for its turn", extra=fields)
 
@@ -186,6 +197,11 @@ class Scheduler:
                 await until_answered(lambda: self._settling.settle(run, failed_inside()), self._clock)
         except Exception:  # recovery looks at it after the next start
             logger.exception("failed run not settled", extra={"run_id": ticket.run_id})
+
+
+def _place_of(run: Run) -> tuple[str, str]:
+    """Lane and priority, as metrics count them."""
+    return run.request.lane, run.request.priority.name.lower()
 
 
 def _ticket(run: Run, *, is_gated: bool = False) -> Ticket:
