@@ -37,11 +37,18 @@ async def test_both_versions_list_all_services(channel: grpc.aio.Channel, name: 
     assert sorted(listed) == sorted([*SERVICE_NAMES, "grpc.health.v1.Health", *_NAMES])
 
 
+@pytest.mark.parametrize("symbol", ["laneway.v1.AgentService", "laneway.v1.AgentService.Wait", "laneway.v1.Agent"])
 @pytest.mark.parametrize("name", _NAMES)
-async def test_both_versions_give_the_file_of_a_service(channel: grpc.aio.Channel, name: str) -> None:
-    answer = await _ask(channel, name, file_containing_symbol="laneway.v1.AgentService")
+async def test_both_versions_give_the_file_of_a_symbol(channel: grpc.aio.Channel, name: str, symbol: str) -> None:
+    answer = await _ask(channel, name, file_containing_symbol=symbol)
     files = [FileDescriptorProto.FromString(text) for text in answer.file_descriptor_response.file_descriptor_proto]
     assert "laneway/v1/agent.proto" in [file.name for file in files]
+
+
+@pytest.mark.parametrize("symbol", ["laneway.v1.AgentService.Nope", "nowhere.Service", "nothing"])
+async def test_an_unknown_symbol_is_an_answer_not_a_failure(channel: grpc.aio.Channel, symbol: str) -> None:
+    answer = await _ask(channel, _NAMES[0], file_containing_symbol=symbol)
+    assert answer.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
 
 
 @pytest.mark.skipif(not _GRPCURL.exists() and shutil.which("grpcurl") is None, reason="grpcurl runs on x86-64 only")

@@ -13,8 +13,6 @@ from typing import Any
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2_grpc
-from grpc_reflection.v1alpha import reflection_pb2
-from grpc_reflection.v1alpha._async import ReflectionServicer
 
 from laneway.v1 import admin_pb2, agent_pb2, session_pb2
 from lanewayd.errors import StartupError
@@ -23,6 +21,7 @@ from lanewayd.rpc.agent import AgentHandlers
 from lanewayd.rpc.health import HealthHandlers
 from lanewayd.rpc.limits import MAX_RECEIVE_BYTES, MAX_SEND_BYTES
 from lanewayd.rpc.methods import TenantResolver, service_handler
+from lanewayd.rpc.reflection import reflection_handlers
 from lanewayd.rpc.sessions import SessionHandlers
 
 MIN_PING_INTERVAL_MS = 9000
@@ -40,8 +39,6 @@ _HEALTH_NAME = "grpc.health.v1.Health"
 
 SERVICE_NAMES = (_AGENT.full_name, _SESSION.full_name, _ADMIN.full_name)
 """The services of the contract."""
-
-_REFLECTION_NAMES = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 
 
 def server_options(
@@ -79,7 +76,7 @@ def build_server(
             service_handler(_AGENT, agent, tenant_of),
             service_handler(_SESSION, sessions, tenant_of),
             service_handler(_ADMIN, admin, tenant_of),
-            *_reflection_handlers(),
+            *reflection_handlers((*SERVICE_NAMES, _HEALTH_NAME)),
         )
     )
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
@@ -156,15 +153,3 @@ def _check_socket_path(path: Path) -> None:
         # A listener with a full backlog answers EAGAIN: it lives too.
         if probe.connect_ex(str(path)) in (0, errno.EAGAIN, errno.EINPROGRESS):
             raise _cannot_listen(f"unix:{path}", "another server listens there; stop it first")
-
-
-def _reflection_handlers() -> list[grpc.GenericRpcHandler]:
-    """Reflection under its name v1alpha, which is all that grpcio-reflection offers, and under v1, which has the same
-    messages on the wire and which newer clients ask for first."""
-    servicer = ReflectionServicer([*SERVICE_NAMES, _HEALTH_NAME, *_REFLECTION_NAMES])
-    handler = grpc.stream_stream_rpc_method_handler(
-        servicer.ServerReflectionInfo,
-        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
-        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
-    )
-    return [grpc.method_handlers_generic_handler(name, {"ServerReflectionInfo": handler}) for name in _REFLECTION_NAMES]
