@@ -1,7 +1,9 @@
 # Needs python3 (3.11 or newer) with venv, make, and gcc for the tests. Everything else goes into .venv.
 
 PYTHON ?= python3
-ROUNDS ?= 20
+# Kills of make soak, at the same places for the same SEED. From 200 on the other tests run at full length too.
+ROUNDS ?= 200
+SEED ?=
 # Extra arguments of pytest: make test ARGS="-k lanes"
 ARGS ?=
 TEST_WORKERS ?= 2
@@ -53,8 +55,9 @@ check: setup ## style, types, protos
 bench: setup ## measure throughput and latency
 	$(VPY) -m tests.benchmarks
 
-soak: setup ## run for a long time under faults: make soak ROUNDS=100
-	$(VPY) -m tests.soak --rounds $(ROUNDS)
+soak: setup ## run for a long time under faults: make soak ROUNDS=100 SEED=7
+	$(VPY) -m tests.soak --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
+	test $(ROUNDS) -lt 200 || SOAK=1 $(VPY) -m pytest tests/processes
 
 # The folder below protos/ is the import path, so that generated imports need no rewriting.
 protos: setup ## write the Python stubs anew from protos/

@@ -63,7 +63,13 @@ class ServerProcess:
     """
 
     def __init__(
-        self, folder: Path, *, toml: str = "", synced_library: Path | None = None, extras: Extras | None = None
+        self,
+        folder: Path,
+        *,
+        toml: str = "",
+        synced_library: Path | None = None,
+        extras: Extras | None = None,
+        listen: str = "",
     ) -> None:
         self.folder = folder
         self.home = folder / "home"
@@ -76,7 +82,7 @@ class ServerProcess:
         self.starts = 0
         # Socket paths are short, those of temporary folders are not always.
         self.socket = Path(f"/tmp/laneway-{os.getpid()}-{uuid.uuid4().hex[:8]}.sock")
-        self.target = f"unix:{self.socket}"
+        self.target = listen or f"unix:{self.socket}"
         self._synced_library = synced_library
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -130,7 +136,7 @@ class ServerProcess:
             "HOME": str(self.home),
             "LANEWAY_HOME": str(self.home),
             "LANEWAY_LISTEN": self.target,
-            "PYTHONPATH": str(REPOSITORY),
+            "PYTHONPATH": os.pathsep.join(str(REPOSITORY / part) for part in ("", "server", "clients/python")),
             **self.variables,
         }
         if self._synced_library is not None:

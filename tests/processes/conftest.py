@@ -25,12 +25,15 @@ async def make_server(
     """Makes servers that know the model; they are not started. `extras`: fields of Extras beside the ledger."""
     made: list[ServerProcess] = []
 
-    def make(*, toml: str = "", is_shadowed: bool = False, is_plain: bool = False, **extras: object) -> ServerProcess:
+    def make(
+        *, toml: str = "", listen: str = "", is_shadowed: bool = False, is_plain: bool = False, **extras: object
+    ) -> ServerProcess:
         folder = tmp_path / f"server{len(made)}"
         folder.mkdir()
         server = ServerProcess(
             folder,
             toml=toml_for(model, toml),
+            listen=listen,
             synced_library=synced_library if is_shadowed else None,
             extras=None if is_plain else Extras(ledger=str(folder / "ledger"), **extras),  # type: ignore[arg-type]
         )
