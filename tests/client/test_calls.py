@@ -17,7 +17,7 @@ from tests.client.scripted_service import (
     waited,
 )
 
-from laneway.calls import Loss
+from laneway.calls import Loss, Timeouts
 from laneway.client import LanewayClient
 from laneway.errors import ClientClosed, DeadlineExceeded, InvalidRequest, LimitReached, NotFound, Unavailable
 from laneway.v1 import admin_pb2, agent_pb2, run_pb2, session_pb2
