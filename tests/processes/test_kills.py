@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import grpc
 import pytest
+from tests.fakes.service import refusal_of
 from tests.soak.engine import KillEngine, plans
 
 SEED = 20
@@ -19,3 +21,13 @@ async def test_twenty_kills_leave_no_trace_in_what_anybody_sees(tmp_path: Path, 
     assert report.most_attempts > 1
     assert report.outcomes["TOOL_OUTCOME_UNKNOWN"] > 0
     assert report.outcomes["TOOL_OUTCOME_OK"] > 0
+
+
+@pytest.mark.timeout(120)
+async def test_the_same_kills_are_noticed_when_the_store_does_not_sync(tmp_path: Path, synced_library: Path) -> None:
+    """Else the test above would prove nothing about power cuts."""
+    lives = plans(SEED, kills=3, synced_share=1.0)
+    with pytest.raises(ExceptionGroup) as caught:
+        await KillEngine(tmp_path, synced_library, seed=SEED, is_synced=False).run(lives)
+    lost = [error for error in caught.value.exceptions if isinstance(error, grpc.aio.AioRpcError)]
+    assert {refusal_of(error).reason for error in lost} == {"RUN_NOT_FOUND"}

@@ -131,8 +131,10 @@ class Stalled:
 class KillEngine:
     """One soak. `run` once."""
 
-    def __init__(self, folder: Path, library: Path, *, seed: int) -> None:
+    def __init__(self, folder: Path, library: Path, *, seed: int, is_synced: bool = True) -> None:
+        """Without `is_synced` the store does not sync, and a power cut must be noticed."""
         self._seed = seed
+        self._is_synced = is_synced
         self._sightings = Sightings()
         self._model = KillModel(seed)
         self._folder = folder
@@ -148,9 +150,8 @@ class KillEngine:
         """Live all `lives`, let everything end, check; violations are in the report."""
         began = time.monotonic()
         async with self._model:
-            self._server = ServerProcess(
-                self._folder, synced_library=self._library, extras=Extras(ledger=str(self._folder / "ledger"))
-            )
+            extras = Extras(ledger=str(self._folder / "ledger"), is_synced=self._is_synced)
+            self._server = ServerProcess(self._folder, synced_library=self._library, extras=extras)
             self._oracle = Oracle(self._server, self._model, self._sightings)
             try:
                 await self._live(lives)
