@@ -197,6 +197,7 @@ class Bench:
         self.home = home
         self.store = store
         self.settings = settings
+        self.interrupted = 0
         self.clock = FakeClock()
         self.provider = StagedProvider()
         self.park_gate = ParkGate()
@@ -353,7 +354,7 @@ async def running_bench(home: Path, **settings: Any) -> AsyncIterator[Bench]:
     store = await SqliteStore.open(home / "laneway.db", codec=JsonCodec(), gate=chosen.gate)
     bench = Bench(home, store, chosen)
     try:
-        await bench.recovery.recover()
+        bench.interrupted = await bench.recovery.recover()
         async with asyncio.TaskGroup() as group:
             group.create_task(bench.scheduler.serve(), name="scheduler")
             group.create_task(_admit(bench), name="admit")
