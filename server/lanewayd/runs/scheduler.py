@@ -47,6 +47,7 @@ class Scheduler:
         self._gate_timers: dict[str, TimerHandle] = {}
         self._group: asyncio.TaskGroup | None = None
         self._is_admitting = False
+        self._is_leaving = False
         self._leave = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -73,13 +74,13 @@ class Scheduler:
         self._leave.set()
 
     def start_admitting(self) -> None:
-        """Recovery has put everything in its place: runs may start."""
-        self._is_admitting = True
+        """Recovery has put everything in its place: runs may start, unless a drain has begun before."""
+        self._is_admitting = not self._is_leaving
         self._admit(None)
 
     def stop_admitting(self) -> None:
         """A drain has begun: no queued run is started any more."""
-        self._is_admitting = False
+        self._is_admitting, self._is_leaving = False, True
 
     def enqueue(self, run: Run) -> None:
         """A run was accepted."""

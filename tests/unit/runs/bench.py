@@ -357,7 +357,7 @@ async def running_bench(home: Path, **settings: Any) -> AsyncIterator[Bench]:
         bench.interrupted = await bench.recovery.recover()
         async with asyncio.TaskGroup() as group:
             group.create_task(bench.scheduler.serve(), name="scheduler")
-            group.create_task(_admit(bench), name="admit")
+            await group.create_task(_admit(bench), name="admit")
             try:
                 yield bench
             finally:

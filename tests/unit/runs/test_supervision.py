@@ -189,6 +189,15 @@ async def test_once_the_server_leaves_no_queued_run_is_started(tmp_path: Path) -
         assert (run.state, run.attempt, run.charges) == (RunState.SUCCEEDED, 1, 0)
 
 
+async def test_a_server_that_leaves_before_it_began_starts_nothing(tmp_path: Path) -> None:
+    async with running_bench(tmp_path) as bench:
+        bench.scheduler.stop_admitting()
+        bench.scheduler.start_admitting()
+        run_id = await bench.accept()
+        assert (await bench.run(run_id)).state is RunState.QUEUED
+        assert bench.scheduler.executing == 0
+
+
 # --- the session lock ---
 
 
