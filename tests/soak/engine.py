@@ -171,7 +171,9 @@ class KillEngine:
             observers = [group.create_task(everything.follow())]
             for number in range(SESSIONS):
                 key = f"agent:main:s{number}"
-                observer = Observer(f"observer of s{number}", self._sightings, channels[1], session_key=key)
+                observer = Observer(
+                    f"observer of s{number}", self._sightings, channels[1], session_key=key, cursor=cursor
+                )
                 observers.append(group.create_task(observer.follow()))
             clients = [group.create_task(self._client(group, f"s{number}")) for number in range(SESSIONS)]
             for number, plan in enumerate(lives):
