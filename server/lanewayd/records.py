@@ -97,6 +97,7 @@ class Run:
     state: RunState
     disposition: Disposition
     queue_position: int
+    """Queued runs of the session ahead: at acceptance in what a command returns, now in what is read."""
     accepted_at: datetime
     depth: int = 0
     """0 for a run without parent, else the parent's depth + 1."""

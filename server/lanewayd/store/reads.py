@@ -1,5 +1,7 @@
 """What is asked of the database, each within one snapshot."""
 
+from bisect import bisect_left
+from dataclasses import replace
 from datetime import datetime
 
 from lanewayd.events import StoredEvent
@@ -18,7 +20,7 @@ _ABOVE_ALL = 2**63 - 1
 def run(snapshot: Snapshot, tenant: str, run_id: str) -> Run | None:
     """One run of the tenant."""
     row = snapshot.one("select_run_of_tenant", (run_id, tenant))
-    return run_from_row(row) if row else None
+    return _with_present_places(snapshot, [run_from_row(row)])[0] if row else None
 
 
 def runs(snapshot: Snapshot, tenant: str, which: RunFilter, before_no: int | None, limit: int) -> list[Run]:
@@ -35,7 +37,22 @@ def runs(snapshot: Snapshot, tenant: str, which: RunFilter, before_no: int | Non
             "limit": limit,
         },
     )
-    return [run_from_row(row) for row in rows]
+    return _with_present_places(snapshot, [run_from_row(row) for row in rows])
+
+
+def _with_present_places(snapshot: Snapshot, found: list[Run]) -> list[Run]:
+    """The runs, each queued one with the number of those that wait before it now."""
+    waiting: dict[tuple[str, str], list[int]] = {}
+    placed = []
+    for each in found:
+        if each.state is RunState.QUEUED:
+            session = (each.tenant, each.session_key)
+            if session not in waiting:
+                waiting[session] = [row["accepted_no"] for row in snapshot.all("select_queued_of_session", session)]
+            placed.append(replace(each, queue_position=bisect_left(waiting[session], each.accepted_no)))
+        else:
+            placed.append(each)
+    return placed
 
 
 def unended_runs(snapshot: Snapshot) -> list[Run]:

@@ -54,6 +54,13 @@ FROM runs
 WHERE tenant = ? AND session_key = ? AND ended_at IS NULL
 ORDER BY accepted_no;
 
+-- name: select_queued_of_session
+-- The order in which they will start.
+SELECT accepted_no
+FROM runs
+WHERE tenant = ? AND session_key = ? AND ended_at IS NULL AND state = 'queued'
+ORDER BY accepted_no;
+
 -- name: select_unended
 -- Everything that recovery has to classify, oldest first. The plus keeps SQLite from reading all runs in that order.
 SELECT * FROM run_rows WHERE ended_at IS NULL ORDER BY +accepted_no;
