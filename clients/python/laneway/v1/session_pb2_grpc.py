@@ -88,7 +88,7 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListSessions(self, request, context):
-        """Lists sessions, those created last first. INVALID_ARGUMENT: PAGE_TOKEN_INVALID.
+        """Lists sessions, the newest interaction first, then by key. INVALID_ARGUMENT: PAGE_TOKEN_INVALID.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
