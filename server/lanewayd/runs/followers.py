@@ -127,7 +127,8 @@ class Followers:
                 _check_seq(run, seq)
             if run.state.is_ended and seq >= run.last_seq:
                 return
-            reader = _Reader(0)
+            # Who begins at the end of the log has missed nothing up to now; others get a position with each event.
+            reader = _Reader(await self._store.last_position() if seq == run.last_seq else 0)
 
             async def read() -> EventPage:
                 page = await self._store.run_events(tenant, run_id, after_seq=seq, limit=PAGE_EVENTS)
