@@ -60,7 +60,7 @@ class Stage:
 
     def subscribe_bytes(self, **fields: Any) -> Any:
         """A subscription whose events are left as they come."""
-        call = self.service.channel.unary_stream(
+        call: Any = self.service.channel.unary_stream(
             "/laneway.v1.AgentService/Subscribe", request_serializer=agent_pb2.SubscribeRequest.SerializeToString
         )
         return call(agent_pb2.SubscribeRequest(**fields))
@@ -317,7 +317,7 @@ async def test_all_starts_now_and_a_cursor_goes_on_without_gap(stage: Stage) -> 
     subscription = stage.subscribe(all=True)
     await stage.clock.wait_for_timers(timers + 1)
     runs = [await stage.ended(session_key=key) for key in ("a", "b")]
-    events = []
+    events: list[event_pb2.Event] = []
     while not events or events[-1].lifecycle.phase != event_pb2.LIFECYCLE_PHASE_END or events[-1].run_id != runs[1]:
         events.append(await subscription.read())
     assert {event.run_id for event in events} == set(runs)
@@ -364,6 +364,7 @@ async def test_a_quiet_subscription_shows_a_sign_of_life_every_fifteen_seconds(s
     subscription = stage.subscribe(**fields[target])
     if target in ("run", "session"):
         await read(subscription, run.last_seq)
+    event = event_pb2.Event()
     for _ in range(2):
         await stage.clock.wait_for_timers(timers + 1)
         await stage.clock.advance(14.9)
