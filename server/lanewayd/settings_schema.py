@@ -329,9 +329,14 @@ class ToolsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySettings:
-    """What leaves through logs and traces."""
+    """What leaves through logs, traces and metrics. Where to: the standard variables OTEL_*."""
 
-    capture_content: bool | None = later()
+    capture_content: bool = setting(False)
+    """Prompts, answers, tool arguments and results in spans; texts of exceptions in logs."""
+    semconv: str = setting("0.1.0", choices=("0.1.0", "1.41"))
+    """Version of the OpenTelemetry GenAI conventions whose names are used."""
+    prometheus_port: int | None = setting(None, low=0, high=65_535)
+    """Metrics over HTTP, on the host of `listen` (with a socket: loopback). 0 = any free port. None: not served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
