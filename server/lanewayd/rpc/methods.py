@@ -5,6 +5,8 @@ leave as the bytes they are.
 """
 
 import re
+import time
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.rpc.status import errors_as_status
+from lanewayd.telemetry.metrics import Metrics
 
 Context = grpc.aio.ServicerContext[Any, Any]
 TenantResolver = Callable[[Context], str]
@@ -38,23 +41,26 @@ class Call:
     """Time until the caller's deadline when the call came in; None = no deadline."""
 
 
-def service_handler(service: ServiceDescriptor, handlers: object, tenant_of: TenantResolver) -> grpc.GenericRpcHandler:
+def service_handler(
+    service: ServiceDescriptor, handlers: object, tenant_of: TenantResolver, *, metrics: Metrics | None = None
+) -> grpc.GenericRpcHandler:
     """All methods of `service`, each answered by the method of `handlers` with the same name.
 
     Unary: `async (request, call) -> response message`. Server stream: `async (request, call, send) -> None`.
-    Raises AttributeError when a method is missing.
+    Raises AttributeError when a method is missing. `metrics`: None = off.
     """
-    methods = {method.name: _method_handler(method, handlers, tenant_of) for method in service.methods}
+    metrics = metrics or Metrics.off()
+    methods = {method.name: _method_handler(method, handlers, tenant_of, metrics) for method in service.methods}
     return grpc.method_handlers_generic_handler(service.full_name, methods)
 
 
-def _method_handler(method: MethodDescriptor, handlers: object, tenant_of: TenantResolver) -> Any:
+def _method_handler(method: MethodDescriptor, handlers: object, tenant_of: TenantResolver, metrics: Metrics) -> Any:
     handle = getattr(handlers, method.name)
     if method.client_streaming:
         raise ValueError(f"{method.full_name}: client streams have no form here yet")
     if method.server_streaming:
-        return grpc.unary_stream_rpc_method_handler(_stream(method, handle, tenant_of))
-    return grpc.unary_unary_rpc_method_handler(_unary(method, handle, tenant_of))
+        return grpc.unary_stream_rpc_method_handler(_measured(_stream(method, handle, tenant_of), method, metrics))
+    return grpc.unary_unary_rpc_method_handler(_measured(_unary(method, handle, tenant_of), method, metrics))
 
 
 def _unary(
@@ -83,6 +89,31 @@ def _stream(
             await handle(_parsed(request_class, encoded), call, context.write)
 
     return answer
+
+
+def _measured(answer: Callable[[bytes, Context], Awaitable[Any]], method: MethodDescriptor, metrics: Metrics) -> Any:
+    """`answer`, its duration and status measured."""
+    name = f"{method.containing_service.full_name}/{method.name}"
+
+    async def measured(encoded: bytes, context: Context) -> Any:
+        started_s, status = time.perf_counter(), grpc.StatusCode.OK.name
+        try:
+            return await answer(encoded, context)
+        except grpc.aio.AbortError:
+            status = _status_name(context)
+            raise
+        except BaseException as error:
+            status = (grpc.StatusCode.CANCELLED if isinstance(error, CancelledError) else grpc.StatusCode.UNKNOWN).name
+            raise
+        finally:
+            metrics.call_answered(name, status, time.perf_counter() - started_s)
+
+    return measured
+
+
+def _status_name(context: Context) -> str:
+    code = context.code()
+    return next((status.name for status in grpc.StatusCode if code in (status, status.value[0])), "UNKNOWN")
 
 
 def _call(context: Context, tenant_of: TenantResolver) -> Call:

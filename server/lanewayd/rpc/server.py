@@ -23,6 +23,7 @@ from lanewayd.rpc.limits import MAX_RECEIVE_BYTES, MAX_SEND_BYTES
 from lanewayd.rpc.methods import TenantResolver, service_handler
 from lanewayd.rpc.reflection import reflection_handlers
 from lanewayd.rpc.sessions import SessionHandlers
+from lanewayd.telemetry.metrics import Metrics
 
 MIN_PING_INTERVAL_MS = 9000
 """Clients that ping at most this often are welcome; after more than two too early pings gRPC ends the connection."""
@@ -60,22 +61,23 @@ def server_options(
     ]
 
 
-def build_server(
+def build_server(  # noqa: PLR0913 - the parts of one server
     *,
     agent: AgentHandlers,
     sessions: SessionHandlers,
     admin: AdminHandlers,
     health: HealthHandlers,
     tenant_of: TenantResolver,
+    metrics: Metrics | None = None,
     options: Sequence[tuple[str, Any]] | None = None,
 ) -> grpc.aio.Server:
     """The server with all its services, without address. `health` must have been made with SERVICE_NAMES."""
     server = grpc.aio.server(options=list(server_options() if options is None else options))
     server.add_generic_rpc_handlers(
         (
-            service_handler(_AGENT, agent, tenant_of),
-            service_handler(_SESSION, sessions, tenant_of),
-            service_handler(_ADMIN, admin, tenant_of),
+            service_handler(_AGENT, agent, tenant_of, metrics=metrics),
+            service_handler(_SESSION, sessions, tenant_of, metrics=metrics),
+            service_handler(_ADMIN, admin, tenant_of, metrics=metrics),
             *reflection_handlers((*SERVICE_NAMES, _HEALTH_NAME)),
         )
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from lanewayd.runs.followers import Followers
 from lanewayd.runs.registry import RunRegistry
 from lanewayd.store.interface import AbortRequested, Accepted, Appended, Started
+from lanewayd.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -13,16 +14,25 @@ logger = logging.getLogger(__name__)
 class CommitFeed:
     """Implements store.interface.CommitListener. Called on the event loop, in commit order."""
 
-    def __init__(self, followers: Followers, registry: RunRegistry, *, on_store_works: Callable[[bool], None]) -> None:
-        """`on_store_works` hears False when a commit failed and True when one succeeds again."""
+    def __init__(
+        self,
+        followers: Followers,
+        registry: RunRegistry,
+        *,
+        on_store_works: Callable[[bool], None],
+        metrics: Metrics | None = None,
+    ) -> None:
+        """`on_store_works` hears False when a commit failed and True when one succeeds again. `metrics`: None = off."""
         self._followers = followers
         self._registry = registry
+        self._metrics = metrics or Metrics.off()
         self._on_store_works = on_store_works
 
     def committed(self, command: object, result: object) -> None:
         """Readers see the events before anybody is told that a run has ended."""
         if isinstance(result, Accepted | Started | Appended | AbortRequested):
             self._followers.published(result.events)
+            self._metrics.events_appended(len(result.events))
         self._registry.committed(command, result)
 
     def store_failing(self, error: str) -> None:

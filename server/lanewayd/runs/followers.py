@@ -18,6 +18,7 @@ from lanewayd.records import Run
 from lanewayd.runs.interface import Progress, Snapshot
 from lanewayd.sessions.keys import canonical_key
 from lanewayd.store.interface import EventPage, Store
+from lanewayd.telemetry.metrics import Metrics
 
 PAGE_EVENTS = 200
 TAIL_EVENTS = 256
@@ -65,7 +66,9 @@ class _Reader:
 class Followers:
     """All readers of this process. Owner of the topics; told of commits by `published`."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, *, metrics: Metrics | None = None) -> None:
+        """`metrics`: None = off."""
+        self._metrics = metrics or Metrics.off()
         self._store = store
         self._clock = clock
         self._topics: dict[TopicKey, _Topic] = {}
@@ -136,6 +139,7 @@ class Followers:
                     raise _not_found(run_id)
                 if page.earliest > seq + 1:
                     raise await self._pruned(tenant, run_id)
+                self._metrics.subscriber_lag(page.latest - seq)
                 return page
 
             async for item in self._read_on(topic, signal, reader, read):
@@ -177,6 +181,7 @@ class Followers:
 
             async def read() -> EventPage:
                 page = await self._store.all_events(tenant, after=reader.position, limit=PAGE_EVENTS)
+                self._metrics.subscriber_lag(page.latest - reader.position)
                 return _checked(page, reader.position)
 
             async for item in self._read_on(topic, signal, reader, read):
@@ -240,10 +245,12 @@ class Followers:
         signal = asyncio.Event()
         topic.signals.add(signal)
         self._count += 1
+        self._metrics.subscribers(1)
         try:
             yield topic, signal
         finally:
             self._count -= 1
+            self._metrics.subscribers(-1)
             topic.signals.discard(signal)
             if not topic.signals and self._topics.get(key) is topic:
                 del self._topics[key]

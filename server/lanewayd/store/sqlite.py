@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -82,6 +83,10 @@ class SqliteStore:
     @listener.setter
     def listener(self, listener: CommitListener | None) -> None:
         self._writer.listener = listener
+
+    def tell_commits(self, on_committed: Callable[[int, float], None]) -> None:
+        """Each durable group is told, on the writer's thread: its number of commands, seconds since the first came."""
+        self._writer.on_committed = on_committed
 
     @property
     def failing_since(self) -> float | None:

@@ -55,8 +55,9 @@ class _Report:
 class Writer:
     """Owns the transaction, its thread, and whether the store is failing.
 
-    `listener` may be set at any time on the event loop's thread. `failing_since` is a monotonic time, None while the
-    store works.
+    `on_committed` hears of each durable group, on the writer's thread: how many commands, seconds since the first came.
+    It and `listener` may be set at any time on the event loop's thread. `failing_since` is a monotonic time, None while
+    the store works.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Writer:
         self._is_closing = False
         self._thread = threading.Thread(target=self._work, name="laneway-store-writer", daemon=True)
         self.listener: CommitListener | None = None
+        self.on_committed: Callable[[int, float], None] | None = None
         self.failing_since: float | None = None
         self.commit_ms = 0.0
         self._thread.start()
@@ -146,6 +148,8 @@ class Writer:
                 self._fail(items, str(error) or type(error).__name__)
                 return
         spent_ms = (self._clock.monotonic() - items[0].submitted_s) * 1000
+        if self.on_committed is not None:
+            self.on_committed(len(items), spent_ms / 1000)
         self.commit_ms += (spent_ms - self.commit_ms) * (_AVERAGE_WEIGHT if self.commit_ms else 1)
         self._report(_Report(items, is_working_again=self._works()))
 
