@@ -16,6 +16,7 @@ from importlib import metadata
 import grpc
 
 from lanewayd.clock import Clock, SystemClock, TimerHandle
+from lanewayd.errors import StartupError
 from lanewayd.rpc.admin import AdminHandlers
 from lanewayd.rpc.agent import AgentHandlers
 from lanewayd.rpc.event_codec import WireEventCodec
@@ -45,6 +46,8 @@ from lanewayd.store.interface import CommitGate
 from lanewayd.store.opening import OpenOptions
 from lanewayd.store.sqlite import SqliteStore
 from lanewayd.telemetry.logs import set_up_logging
+from lanewayd.telemetry.setup import Pipeline, TelemetryOptions, set_up_telemetry
+from lanewayd.telemetry.traces import Telemetry
 from lanewayd.tools.interface import Tool
 from lanewayd.tools.leftovers import Leftovers, Owner
 from lanewayd.tools.own_environment import hide_own_environment
@@ -53,6 +56,7 @@ from lanewayd.transcript.lock import SessionLocks
 from lanewayd.wiring.home import Home
 from lanewayd.wiring.idle_exit import IdleExit
 from lanewayd.wiring.model_services import ModelServices
+from lanewayd.wiring.telemetry import telemetry_options
 from lanewayd.wiring.workshop import BuiltInWorkshop
 
 logger = logging.getLogger(__name__)
@@ -84,6 +88,7 @@ class Seams:
     store_options: OpenOptions | None = None
     more_tools: tuple[Tool, ...] = ()
     on_stalled: Callable[[], None] = exit_stalled
+    telemetry: Callable[[TelemetryOptions, Mapping[str, str]], Pipeline] = set_up_telemetry
 
 
 class Service:
@@ -112,8 +117,11 @@ class Service:
     async def start(self) -> None:
         """Home lock, store, left-over processes, recovery, listener. Raises StartupError and leaves nothing behind."""
         self._home = Home.open(self._settings.home)
+        self._pipeline = Pipeline(Telemetry.off())
+        start_id = secrets.token_hex(8)
         try:
             self._models = ModelServices(self._settings, environ=self._seams.environ, clock=self._clock)
+            self._pipeline = self._set_up_telemetry(start_id)
             self._store = await SqliteStore.open(
                 self._settings.store_path,
                 codec=WireEventCodec(),
@@ -123,8 +131,9 @@ class Service:
             )
         except BaseException:
             self._home.close()
+            await self._pipeline.close()
             raise
-        owner = Owner(self._store.store_id, secrets.token_hex(8))
+        owner = Owner(self._store.store_id, start_id)
         self._wire_runs(owner)
         self._wire_rpc()
         self._is_wired = True
@@ -143,6 +152,7 @@ class Service:
 
     async def run(self) -> int:
         """Serve until a drain is over; the exit code."""
+        self._pipeline.start()
         async with asyncio.TaskGroup() as group:
             retention = group.create_task(self._retention.run(), name="retention")
             group.create_task(self._scheduler.serve(), name="scheduler")
@@ -168,6 +178,20 @@ class Service:
             self._scheduler.start_admitting()
             self._health.set_ready(True)
             self._idle_exit.arm()
+
+    def _set_up_telemetry(self, start_id: str) -> Pipeline:
+        options = telemetry_options(
+            self._settings,
+            self._models,
+            version=metadata.version("laneway"),
+            instance_id=start_id,
+            monotonic=self._clock.monotonic,
+        )
+        try:
+            return self._seams.telemetry(options, self._seams.environ)
+        except OSError as error:
+            port = self._settings.telemetry.prometheus_port
+            raise StartupError(f"`telemetry.prometheus_port`: {port} cannot be used: {error.strerror}") from error
 
     def _wire_runs(self, owner: Owner) -> None:
         settings, clock = self._settings, self._clock
@@ -195,6 +219,7 @@ class Service:
             gate=self._gate,
             sanitiser=Redactor(self._models.secrets),
             settings=RunSettings(delta_interval_s=settings.events.delta_interval_ms / 1000),
+            telemetry=self._pipeline.telemetry,
         )
         settling = Settling(self._collaborators)
         self._scheduler = Scheduler(
@@ -215,8 +240,12 @@ class Service:
             agents=self._models,
             limits=AcceptLimits(settings.limits.max_queued_runs, settings.limits.max_depth),
         )
-        self._followers = Followers(self._store, clock)
-        self._store.listener = CommitFeed(self._followers, self._registry, on_store_works=self._store_works)
+        metrics = self._pipeline.telemetry.metrics
+        self._followers = Followers(self._store, clock, metrics=metrics)
+        self._store.tell_commits(metrics.group_committed)
+        self._store.listener = CommitFeed(
+            self._followers, self._registry, on_store_works=self._store_works, metrics=metrics
+        )
         self._recovery = Recovery(
             self._collaborators,
             scheduler=self._scheduler,
@@ -270,6 +299,7 @@ class Service:
             admin=AdminHandlers(admin=admin),
             health=self._health,
             tenant_of=self._tenant_of,
+            metrics=self._pipeline.telemetry.metrics,
             options=server_options(receive_bytes=settings.limits.max_receive_bytes),
         )
 
@@ -307,6 +337,7 @@ class Service:
         await self._store.close()
         self._collaborators.locks.close()
         self._home.close()
+        await self._pipeline.close()  # last: a collector that does not answer must not hold the home
 
 
 def _limits(settings: Settings) -> Limits:
@@ -334,7 +365,7 @@ async def serve(settings: Settings, *, idle_exit_s: float | None = None, seams: 
 def main(settings: Settings, *, idle_exit_s: float | None = None, seams: Seams | None = None) -> int:
     """The server as a process: logging, the faster event loop where there is one, signals. Raises StartupError."""
     hide_own_environment()  # first, while there is one thread
-    set_up_logging()
+    set_up_logging(captures_content=settings.telemetry.capture_content)
     try:
         import uvloop  # noqa: PLC0415 - not everywhere; the standard loop does too
     except ImportError:
