@@ -42,6 +42,12 @@ class SessionLocks:
         self._clock = clock
         self._acquire_timeout_s = acquire_timeout_s if acquire_timeout_s > 0 else 60.0
         self._held: dict[Path, HeldLock] = {}
+        # Read once: it costs more than the lock.
+        self._holder = {
+            "pid": os.getpid(),
+            "process_started": process_start(os.getpid()),
+            "host": socket.gethostname(),
+        }
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="session-lock")
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -96,7 +102,8 @@ class SessionLocks:
         self._threads.shutdown(wait=True)
 
     async def _try(self, path: Path, run_id: str) -> HeldLock | None:
-        attempt = asyncio.get_running_loop().run_in_executor(self._threads, _lock, path, run_id)
+        note = json.dumps({**self._holder, "run_id": run_id})
+        attempt = asyncio.get_running_loop().run_in_executor(self._threads, _lock, path, note)
         try:
             held = await asyncio.shield(attempt)
         except asyncio.CancelledError:
@@ -121,7 +128,7 @@ class SessionLocks:
         )
 
 
-def _lock(path: Path, run_id: str) -> HeldLock | None:
+def _lock(path: Path, note: str) -> HeldLock | None:
     """One try, on the worker thread. None when somebody else holds it or the file was replaced meanwhile."""
     locked: list[os.stat_result] = []
     file_lock = FileLock(
@@ -144,7 +151,7 @@ def _lock(path: Path, run_id: str) -> HeldLock | None:
         file_lock.release()
         return None
     with suppress(OSError):  # nothing decides by the note: a full disk must not keep the lock from its holder
-        _note_path(path).write_text(json.dumps(_holder(run_id)))
+        _note_path(path).write_text(note)
     return HeldLock(path, file_lock)
 
 
@@ -158,15 +165,6 @@ def _unlock(held: HeldLock) -> None:
 
 def _note_path(path: Path) -> Path:
     return path.with_suffix(".json")
-
-
-def _holder(run_id: str) -> dict[str, object]:
-    return {
-        "pid": os.getpid(),
-        "process_started": process_start(os.getpid()),
-        "host": socket.gethostname(),
-        "run_id": run_id,
-    }
 
 
 def process_start(pid: int) -> int:

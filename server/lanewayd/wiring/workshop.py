@@ -27,7 +27,8 @@ class RunWorkplace:
 
     async def prepare(self) -> None:
         """Make the folder (R-4.82). Raises OSError."""
-        await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
+        if not self.folder.is_dir():  # one look costs less than a thread's turn, and nearly every run finds it
+            await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
 
     def context(self, call_id: str, report: Callable[[str], None]) -> ToolContext:
         """What a call may know."""
