@@ -102,8 +102,9 @@ def _part_text(body: Mapping[str, Any], part: int) -> str | None:
 def _text_blocks(body: Mapping[str, Any], room: _Room) -> list[session_pb2.ContentBlock]:
     blocks = []
     for block in body.get("content") or []:
+        has_block = room.has_block()  # before the text, which may take all the room there is
         text = room.fit(block.get("text") or "")
-        if room.has_block():
+        if has_block:
             blocks.append(session_pb2.ContentBlock(text=text))
     return blocks
 
@@ -120,17 +121,20 @@ def _assistant(body: Mapping[str, Any], room: _Room) -> session_pb2.AssistantEnt
         match block.get("type"):
             case "tool_call":
                 call_id, tool_name = name(block.get("call_id") or ""), name(block.get("name") or "")
+                has_block = room.has_block(call_id, tool_name)
                 arguments = room.fit_whole(block.get("arguments_json") or "")
-                if room.has_block(call_id, tool_name):
+                if has_block:
                     call = session_pb2.ToolCall(call_id=call_id, name=tool_name, arguments_json=arguments)
                     converted.content.add(tool_call=call)
             case "reasoning":
+                has_block = room.has_block()
                 text = room.fit(block.get("text") or "")
-                if room.has_block():
+                if has_block:
                     converted.content.add(reasoning=text)
             case _:
+                has_block = room.has_block()
                 text = room.fit(block.get("text") or "")
-                if room.has_block():
+                if has_block:
                     converted.content.add(text=text)
     return converted
 
