@@ -81,12 +81,14 @@ async def after_restart(stage: Stage, run_id: str, expected: Expected) -> tuple[
 
 
 async def test_readiness_goes_at_once_and_liveness_stays(stage: Stage) -> None:
-    watch = stage.service.health.Watch(health_pb2.HealthCheckRequest(service="laneway.v1.AgentService"))
+    # The annotations of grpcio-health-checking lack two of its three methods.
+    health: Any = stage.service.health
+    watch = health.Watch(health_pb2.HealthCheckRequest(service="laneway.v1.AgentService"))
     assert (await watch.read()).status == SERVING
     run_id = await stage.at_work()
     await stage.drain()
     assert (await watch.read()).status == NOT_SERVING
-    statuses = (await stage.service.health.List(health_pb2.HealthListRequest())).statuses
+    statuses = (await health.List(health_pb2.HealthListRequest())).statuses  # type: ignore[attr-defined]
     assert {name for name, answer in statuses.items() if answer.status == SERVING} == {"laneway.liveness"}
     assert {"", "laneway.v1.AgentService", "laneway.v1.SessionService", "laneway.v1.AdminService"} < set(statuses)
     assert (await stage.service.admin.GetStatus(admin_pb2.GetStatusRequest())).draining
@@ -229,7 +231,7 @@ async def test_a_subscription_ends_with_a_cursor_that_goes_on_after_the_restart(
     timers = stage.clock.timer_count
     subscription = stage.service.agent.Subscribe(agent_pb2.SubscribeRequest(**fields[target]))
     await stage.clock.wait_for_timers(timers + 1)
-    seqs = []
+    seqs: list[int] = []
     ending = asyncio.create_task(refused_stream(_noting(subscription, seqs)))
     await stage.drain()
     await stage.drain()
