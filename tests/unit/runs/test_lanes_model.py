@@ -185,4 +185,4 @@ class LaneRules(RuleBasedStateMachine):
 
 
 TestLaneRules = LaneRules.TestCase
-TestLaneRules.settings = settings(max_examples=120, stateful_step_count=40, deadline=None, derandomize=True)
+TestLaneRules.settings = settings(max_examples=60, stateful_step_count=40, deadline=None, derandomize=True)
