@@ -31,7 +31,10 @@ VARIABLE_PREFIX = "LANEWAY_"
 RESERVED_VARIABLES = frozenset({"LISTEN", "HOME", "CONFIG", "ADDRESS", "RUN_ID", "CALL_ID", "OWNER"})
 """Variables with the prefix that are no settings."""
 # Kubernetes sets such variables in every container of a namespace that has a Service called laneway...
-SERVICE_LINK = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
+# Two underscores mean a dot of a setting: telemetry.prometheus_port is one.
+SERVICE_LINK = re.compile(
+    r"(?!\w*__)(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+)
 
 KNOWN_PROVIDERS: Mapping[str, ProviderSettings] = types.MappingProxyType(
     {

@@ -1,8 +1,7 @@
 # ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with the rules of this file
 """Every setting: its name, type, default, range. The dataclasses are the schema; config.py reads values into them.
 
-A nested dataclass is a section, a mapping is a section with free names. Units are in the names. What stands here as
-`later()` is a name that is reserved for a capability of a later version; giving it a value is an error that says so.
+A nested dataclass is a section, a mapping one with free names. `later()` reserves a name: a value for it is refused.
 """
 
 import os
@@ -329,12 +328,10 @@ class ToolsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySettings:
-    """What leaves through logs, traces and metrics. Where to: the standard variables OTEL_*."""
+    """What leaves through logs, traces and metrics; where to is said by OTEL_*. `semconv`: of the GenAI conventions."""
 
     capture_content: bool = setting(False)
-    """Prompts, answers, tool arguments and results in spans; texts of exceptions in logs."""
     semconv: str = setting("0.1.0", choices=("0.1.0", "1.41"))
-    """Version of the OpenTelemetry GenAI conventions whose names are used."""
     prometheus_port: int | None = setting(None, low=0, high=65_535)
     """Metrics over HTTP, on the host of `listen` (with a socket: loopback). 0 = any free port. None: not served."""
 

@@ -8,7 +8,7 @@ import pytest
 from lanewayd.config import KNOWN_PROVIDERS, SERVICE_LINK, Flags, load_settings, read_api_key
 from lanewayd.errors import StartupError
 from lanewayd.settings_reader import setting_names
-from lanewayd.settings_schema import AgentSettings, ProviderSettings, Settings
+from lanewayd.settings_schema import AgentSettings, ProviderSettings, Settings, TelemetrySettings
 
 NOT_SETTINGS = frozenset({"home", "listen", "is_insecure", "config_path", "sources"})
 
@@ -67,7 +67,6 @@ def test_the_example_file_shows_every_setting_with_its_default(tmp_path: Path) -
         "diagnostics.",
         "limits.max_attachment",
         "limits.tenant.",
-        "telemetry.",
     )
     for name in setting_names(Settings, skip=NOT_SETTINGS):
         if not name.startswith(later):
@@ -144,6 +143,16 @@ def test_reserved_empty_and_service_link_variables_are_no_settings(tmp_path: Pat
 def test_no_setting_looks_like_a_service_link() -> None:
     for name in setting_names(Settings, skip=NOT_SETTINGS):
         assert not SERVICE_LINK.fullmatch(name.upper().replace(".", "__")), name
+
+
+def test_telemetry_captures_nothing_by_default_and_its_settings_are_checked(tmp_path: Path) -> None:
+    assert load(tmp_path).telemetry == TelemetrySettings(capture_content=False, semconv="0.1.0", prometheus_port=None)
+    environ = {"LANEWAY_TELEMETRY__PROMETHEUS_PORT": "9464", "LANEWAY_TELEMETRY__CAPTURE_CONTENT": "true"}
+    settings = load(tmp_path, '[telemetry]\nsemconv = "1.41"\n', environ).telemetry
+    assert settings == TelemetrySettings(capture_content=True, semconv="1.41", prometheus_port=9464)
+    for wrong in ('semconv = "1.40"', "prometheus_port = 65536", 'capture_content = "some"'):
+        with pytest.raises(StartupError, match="telemetry"):
+            load(tmp_path, f"[telemetry]\n{wrong}\n")
 
 
 def test_known_providers_keep_what_is_not_set(tmp_path: Path) -> None:
