@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from lanewayd.clock import Clock
 from lanewayd.loop.interface import Recorder, Workplace
 from lanewayd.messages import ToolCall, ToolOutcome, ToolResultMessage
+from lanewayd.telemetry.names import OTHER
 from lanewayd.telemetry.traces import RunTrace
 from lanewayd.tools.interface import PreparedCall, ToolResult, Toolset
 
@@ -66,6 +67,7 @@ class ToolBatch:
                 ready.append(step)
             else:
                 await self._recorder.launch([call], durable=False)
+                self._trace_refusal(call, step)
                 self._finish(call, step, 0.0, False, results)
         if not ready:
             return
@@ -86,6 +88,16 @@ class ToolBatch:
                 text=result.text,
             )
         self._finish(call, result, self._clock.monotonic() - started, True, results)
+
+    def _trace_refusal(self, call: ToolCall, result: ToolResult) -> None:
+        name = next((spec.name for spec in self._toolset.specs if spec.name == call.name), OTHER)
+        with self._trace.tool_call(name, call.call_id, "") as trace:
+            trace.ended(
+                outcome=result.outcome.value,
+                is_error=result.is_error,
+                arguments_json=call.arguments_json,
+                text=result.text,
+            )
 
     async def _call_tool(self, prepared: PreparedCall) -> ToolResult:
         """The tool's result; whatever it raises is one too, but a cancellation of this run."""
