@@ -1,6 +1,5 @@
 """Which processes live, seen from outside: by a mark that their command lines carry."""
 
-import os
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -24,12 +23,12 @@ def zombies_of(parent: int) -> list[int]:
 def _processes() -> list[tuple[int, list[str], list[str]]]:
     """(pid, arguments, fields of stat from the state on)."""
     found = []
-    for name in os.listdir("/proc"):
-        with suppress(OSError):
-            if name.isdigit():
-                arguments = Path(f"/proc/{name}/cmdline").read_bytes().decode(errors="replace").split("\0")
-                stat = Path(f"/proc/{name}/stat").read_text(errors="replace").rpartition(")")[2].split()
-                found.append((int(name), arguments, stat))
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):  # it has just ended
+            if folder.name.isdigit():
+                arguments = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                stat = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                found.append((int(folder.name), arguments, stat))
     return found
 
 

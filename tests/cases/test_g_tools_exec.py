@@ -258,7 +258,7 @@ async def test_b_082_child_processes_start_beside_active_streams(server: ServerP
     await model.received(50)
 
     plain = {"command": "echo out"}
-    grouped = {"command": f"setsid sh -c 'pwd; : {mark}'", "workdir": "/"}
+    grouped = {"command": f"setsid --wait sh -c 'pwd; : {mark}'", "workdir": "/"}
     rounds = [calls_answer(*([("exec", plain), ("exec", grouped)] * 10)) for _ in range(10)]
     model.answer(*rounds)
     calling = (await server.accept("go", session_key="s")).run_id
