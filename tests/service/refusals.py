@@ -81,5 +81,16 @@ async def all_that_is_stored(service: RunningService) -> tuple[list[run_pb2.Run]
     runs = await service.agent.ListRuns(agent_pb2.ListRunsRequest(page_size=500))
     sessions = await service.sessions.ListSessions(session_pb2.ListSessionsRequest(page_size=500))
     status = await service.admin.GetStatus(admin_pb2.GetStatusRequest())
-    figures = f"{sorted(status.runs_by_state.items())} {status.sessions} {status.lanes} {status.subscribers}"
+    figures = f"{sorted(status.runs_by_state.items())} {status.sessions}"
     return list(runs.runs), list(sessions.sessions), figures
+
+
+async def refused_and_unchanged(service: RunningService, fields: dict[str, Any]) -> Refusal:
+    """The refusal of a message; nothing was stored by it, and its key is still free."""
+    before = await all_that_is_stored(service)
+    refusal = await refused(service.accept(**{"message": "hello", "idempotency_key": "key"} | fields))
+    assert await all_that_is_stored(service) == before
+    accepted = await service.accept("hello", idempotency_key="key")
+    assert not accepted.duplicate
+    assert (await service.wait(accepted.run_id)).status == agent_pb2.WAIT_STATUS_OK
+    return refusal

@@ -8,11 +8,10 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.struct_pb2 import Struct
 from tests.fakes.commit_gates import FailingGate
-from tests.fakes.model_server import ModelServer, calls_answer, text_answer
+from tests.fakes.model_server import ModelServer, calls_answer
 from tests.fakes.recording_tool import DONE, RecordingTool
-from tests.fakes.service import TENANT_KEY, RunningService, running_service
-from tests.service.agreement import get_run
-from tests.service.refusals import all_that_is_stored, refused, refused_stream
+from tests.fakes.service import RunningService, running_service
+from tests.service.refusals import all_that_is_stored, refused, refused_and_unchanged, refused_stream
 
 from laneway.v1 import admin_pb2, agent_pb2, run_pb2, session_pb2
 from lanewayd.app import Seams
@@ -64,7 +63,7 @@ BAD_FIELDS: list[tuple[str, str, Fields]] = [
 async def test_a_request_with_a_bad_field_is_refused_and_changes_nothing(
     service: RunningService, model: ModelServer, reason: str, field: str, fields: Fields
 ) -> None:
-    refusal = await _refused_and_unchanged(service, fields)
+    refusal = await refused_and_unchanged(service, fields)
     assert (refusal.status, refusal.reason, refusal.metadata) == (INVALID, reason, {"field": field})
     assert len(model.requests) == 1, "that of the valid call"
 
@@ -92,7 +91,7 @@ NOT_YET: list[tuple[str, Any]] = [
 async def test_a_field_whose_capability_has_not_landed_is_refused_by_name(
     service: RunningService, field: str, value: Any
 ) -> None:
-    refusal = await _refused_and_unchanged(service, {field: value})
+    refusal = await refused_and_unchanged(service, {field: value})
     assert (refusal.status, refusal.reason) == (UNIMPLEMENTED, "NOT_AVAILABLE_YET")
     assert refusal.metadata == {"field": field}
     assert field in refusal.text
@@ -129,7 +128,7 @@ async def test_every_field_of_a_message_is_either_honoured_or_refused(service: R
 async def test_a_message_for_what_is_not_there_is_refused_and_changes_nothing(
     service: RunningService, reason: str, fields: Fields, metadata: dict[str, str]
 ) -> None:
-    refusal = await _refused_and_unchanged(service, fields)
+    refusal = await refused_and_unchanged(service, fields)
     assert (refusal.status, refusal.reason, refusal.metadata) == (NOT_FOUND, reason, metadata)
 
 
@@ -137,7 +136,7 @@ async def test_a_session_id_goes_with_its_own_key_only(service: RunningService) 
     mine = await service.accept(session_key="mine")
     await service.wait(mine.run_id)
     session_id = mine.session_id
-    refusal = await _refused_and_unchanged(service, {"session_id": session_id, "session_key": "other"})
+    refusal = await refused_and_unchanged(service, {"session_id": session_id, "session_key": "other"})
     assert (refusal.status, refusal.reason) == (NOT_FOUND, "SESSION_NOT_FOUND")
     again = await service.accept(session_id=session_id)
     assert (again.session_id, again.session_key) == (session_id, "agent:main:mine")
@@ -145,7 +144,7 @@ async def test_a_session_id_goes_with_its_own_key_only(service: RunningService) 
 
 
 async def test_without_a_model_the_refusal_names_the_settings(service: RunningService) -> None:
-    refusal = await _refused_and_unchanged(service, {"model": ""})
+    refusal = await refused_and_unchanged(service, {"model": ""})
     assert (refusal.status, refusal.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "MODEL_NOT_CONFIGURED")
     for setting in ("OPENAI_API_KEY", "agents.defaults.model", "models.providers"):
         assert setting in refusal.text
@@ -198,17 +197,6 @@ async def test_a_long_text_of_a_caller_does_not_make_a_refusal_too_large(service
     refusal = await refused(service.accept(parent_run_id="\u00fc" * 256))
     assert refusal.reason == "RUN_NOT_FOUND"
     assert len(refusal.metadata["run_id"].encode()) <= 512
-
-
-async def _refused_and_unchanged(service: RunningService, fields: Fields) -> Any:
-    """The refusal of a message; nothing was stored by it, and its key is still free."""
-    before = await all_that_is_stored(service)
-    refusal = await refused(service.accept(**{"message": "hello", "idempotency_key": "key"} | fields))
-    assert await all_that_is_stored(service) == before
-    accepted = await service.accept("hello", idempotency_key="key")
-    assert not accepted.duplicate
-    assert (await service.wait(accepted.run_id)).status == agent_pb2.WAIT_STATUS_OK
-    return refusal
 
 
 # --- states of the service and of its runs ---
@@ -294,138 +282,3 @@ async def test_a_session_at_work_is_not_reset_or_deleted_without_force(tmp_path:
         assert (await service.wait(running.run_id)).status == agent_pb2.WAIT_STATUS_OK
         reset = await service.sessions.ResetSession(session_pb2.ResetSessionRequest(session_key="s"))
         assert list(reset.aborted_run_ids) == []
-
-
-# --- runs that start runs (D-8) ---
-
-
-async def test_a_child_may_not_use_the_session_of_an_ancestor(tmp_path: Path, model: ModelServer) -> None:
-    tool = RecordingTool("rec", hold=True)
-    async with running_service(tmp_path / "home", model=model, tools=[tool]) as service:
-        model.answer(calls_answer(("rec", {})), calls_answer(("rec", {})))
-        parent = await service.accept(session_key="parent")
-        first = await tool.asked.get()
-        child = await service.accept(session_key="child", parent_run_id=parent.run_id)
-        second = await tool.asked.get()
-        for key, run in (("child", child), ("parent", parent)):
-            before = await all_that_is_stored(service)
-            refusal = await refused(service.accept(session_key=key, parent_run_id=child.run_id, idempotency_key="k"))
-            assert (refusal.status, refusal.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "NESTED_IN_SESSION")
-            assert refusal.metadata == {"run_id": run.run_id}
-            assert await all_that_is_stored(service) == before
-        grandchild = await service.accept(session_key="third", parent_run_id=child.run_id, idempotency_key="k")
-        assert (await service.wait(grandchild.run_id)).status == agent_pb2.WAIT_STATUS_OK
-        assert (await get_run(service, grandchild.run_id)).parent_run_id == child.run_id
-        for call in (first, second):
-            call.answer.set_result(DONE)
-        assert (await service.wait(parent.run_id)).status == agent_pb2.WAIT_STATUS_OK
-
-
-async def test_runs_nest_only_as_deep_as_the_settings_allow(tmp_path: Path, model: ModelServer) -> None:
-    tool = RecordingTool("rec", hold=True)
-    toml = "[limits]\nmax_depth = 2\n"
-    async with running_service(tmp_path / "home", model=model, tools=[tool], toml=toml) as service:
-        model.answer(*(calls_answer(("rec", {})) for _ in range(3)))
-        calls, parent_run_id = [], ""
-        for depth in range(3):
-            parent_run_id = (await service.accept(session_key=f"depth {depth}", parent_run_id=parent_run_id)).run_id
-            calls.append(await tool.asked.get())
-        refusal = await refused(service.accept(session_key="too deep", parent_run_id=parent_run_id))
-        assert (refusal.status, refusal.reason) == (INVALID, "FIELD_INVALID")
-        assert refusal.metadata == {"field": "parent_run_id"}
-        for call in calls:
-            call.answer.set_result(DONE)
-        await service.wait(parent_run_id)
-
-
-async def test_a_parent_that_has_ended_is_not_found(service: RunningService) -> None:
-    parent = await service.accept(session_key="parent")
-    await service.wait(parent.run_id)
-    refusal = await _refused_and_unchanged(service, {"parent_run_id": parent.run_id})
-    assert (refusal.status, refusal.reason) == (NOT_FOUND, "RUN_NOT_FOUND")
-    assert refusal.metadata == {"field": "parent_run_id", "run_id": parent.run_id}
-
-
-# --- two tenants ---
-
-
-class Tenant:
-    """Calls in the name of one tenant."""
-
-    def __init__(self, service: RunningService, name: str) -> None:
-        self.service = service
-        self.metadata = ((TENANT_KEY, name),)
-
-    async def accept(self, message: str = "hello", **fields: Any) -> run_pb2.AgentResponse:
-        fields.setdefault("model", "mock/any")
-        return await self.service.agent.Agent(agent_pb2.AgentRequest(message=message, **fields), metadata=self.metadata)
-
-    async def finish(self, **fields: Any) -> run_pb2.AgentResponse:
-        accepted = await self.accept(**fields)
-        await self.service.agent.Wait(agent_pb2.WaitRequest(run_id=accepted.run_id), metadata=self.metadata)
-        return accepted
-
-
-async def test_two_tenants_see_nothing_of_each_other(service: RunningService, model: ModelServer) -> None:
-    one, two = Tenant(service, "one"), Tenant(service, "two")
-    model.answer(text_answer("secret of one"))
-    mine = await one.finish(session_key="s", idempotency_key="k", label="mine")
-    agent, sessions = service.agent, service.sessions
-    for call in (
-        agent.GetRun(agent_pb2.GetRunRequest(run_id=mine.run_id), metadata=two.metadata),
-        agent.Wait(agent_pb2.WaitRequest(run_id=mine.run_id), metadata=two.metadata),
-        agent.Abort(agent_pb2.AbortRequest(run_id=mine.run_id), metadata=two.metadata),
-        two.accept(parent_run_id=mine.run_id),
-    ):
-        refusal = await refused(call)
-        assert (refusal.status, refusal.reason) == (NOT_FOUND, "RUN_NOT_FOUND")
-    refusal = await refused_stream(
-        agent.Subscribe(agent_pb2.SubscribeRequest(run_id=mine.run_id), metadata=two.metadata)
-    )
-    assert refusal.reason == "RUN_NOT_FOUND"
-    for call in (
-        sessions.GetSession(session_pb2.GetSessionRequest(session_key="s"), metadata=two.metadata),
-        sessions.ListEntries(session_pb2.ListEntriesRequest(session_key="s"), metadata=two.metadata),
-        sessions.ReadEntry(session_pb2.ReadEntryRequest(session_key="s", entry_id="x"), metadata=two.metadata),
-        sessions.ResetSession(session_pb2.ResetSessionRequest(session_key="s"), metadata=two.metadata),
-        sessions.DeleteSession(session_pb2.DeleteSessionRequest(session_key="s", force=True), metadata=two.metadata),
-        agent.Abort(agent_pb2.AbortRequest(session_key="s"), metadata=two.metadata),
-        two.accept(session_id=mine.session_id),
-    ):
-        refusal = await refused(call)
-        assert (refusal.status, refusal.reason) == (NOT_FOUND, "SESSION_NOT_FOUND")
-    refusal = await refused_stream(
-        sessions.ExportSession(session_pb2.ExportSessionRequest(session_key="s"), metadata=two.metadata)
-    )
-    assert refusal.reason == "SESSION_NOT_FOUND"
-    assert not (await agent.ListRuns(agent_pb2.ListRunsRequest(), metadata=two.metadata)).runs
-    assert not (await sessions.ListSessions(session_pb2.ListSessionsRequest(), metadata=two.metadata)).sessions
-
-    theirs = await two.finish(message="another", session_key="s", idempotency_key="k")
-    assert not theirs.duplicate
-    assert theirs.session_id != mine.session_id
-    assert "secret of one" not in str(model.requests[-1].messages)
-    listed = await agent.ListRuns(agent_pb2.ListRunsRequest(session_key="s"), metadata=two.metadata)
-    assert [run.run_id for run in listed.runs] == [theirs.run_id]
-
-
-async def test_streams_and_tokens_of_one_tenant_show_another_nothing(service: RunningService) -> None:
-    one, two = Tenant(service, "one"), Tenant(service, "two")
-    streams = [
-        service.agent.Subscribe(agent_pb2.SubscribeRequest(**target), metadata=two.metadata)
-        for target in ({"all": True}, {"session_key": "s"})
-    ]
-    mine = [await one.finish(session_key="s") for _ in range(2)]
-    page = await service.agent.ListRuns(agent_pb2.ListRunsRequest(page_size=1), metadata=one.metadata)
-    assert page.runs[0].run_id == mine[1].run_id
-    refusal = await refused(
-        service.agent.ListRuns(
-            agent_pb2.ListRunsRequest(page_size=1, page_token=page.next_page_token), metadata=two.metadata
-        )
-    )
-    assert (refusal.status, refusal.reason) == (INVALID, "PAGE_TOKEN_INVALID")
-    theirs = await two.finish(session_key="s")
-    for stream in streams:
-        event = await stream.read()
-        assert event.run_id == theirs.run_id
-        stream.cancel()
