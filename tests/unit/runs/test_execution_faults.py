@@ -19,6 +19,7 @@ from tests.unit.runs.bench import (
     shape,
     soon,
 )
+from tests.unit.runs.left_over import LeftOver, left_by
 from tests.unit.runs.seen_store import Wrapped
 
 from lanewayd.messages import (
@@ -265,14 +266,13 @@ async def test_a_start_whose_answer_was_lost_is_not_forgotten(tmp_path: Path) ->
         await check_is_over(bench, run_id)
 
 
-@pytest.mark.parametrize("read", ["context", "run"])
-async def test_a_read_that_fails_holds_the_run_up_and_does_not_end_it(tmp_path: Path, read: str) -> None:
+async def test_a_row_that_cannot_be_read_holds_the_run_up_and_does_not_end_it(tmp_path: Path) -> None:
     wrapped = Wrapped()
     async with running_bench(tmp_path, wrap=wrapped.wrap, widths={"main": 1}) as bench:
         first = await bench.accept("elsewhere")
         call = await bench.model_call()
         run_id = await bench.accept()  # waits for the lane, so its row is read when its turn comes
-        wrapped.seen.failing = [read]
+        wrapped.seen.failing = ["run"]
         bench.provider.plan(answer())
         call.end(answer())
         await soon(bench.clock.wait_for_sleepers(1))
@@ -280,6 +280,25 @@ async def test_a_read_that_fails_holds_the_run_up_and_does_not_end_it(tmp_path: 
         assert (await bench.ended(run_id)).state is RunState.SUCCEEDED
         assert (await bench.ended(first)).state is RunState.SUCCEEDED
         await check_is_over(bench, run_id)
+
+
+async def test_a_transcript_that_cannot_be_read_holds_the_run_up_and_does_not_end_it(tmp_path: Path) -> None:
+    async def leave(left: LeftOver) -> None:
+        await left.start("r1", "agent:main:one")
+        await left.start("r2", "agent:main:two")
+
+    await left_by(tmp_path, leave)
+    wrapped = Wrapped()
+    async with running_bench(tmp_path, wrap=wrapped.wrap, widths={"main": 1}) as bench:
+        call = await bench.model_call()
+        wrapped.seen.failing = ["context"]  # of the run that waits for the lane
+        bench.provider.plan(answer())
+        call.end(answer())
+        await soon(bench.clock.wait_for_sleepers(1))
+        await bench.clock.advance(0.25)
+        for run_id, session_key in (("r1", "agent:main:one"), ("r2", "agent:main:two")):
+            assert (await bench.ended(run_id)).state is RunState.SUCCEEDED
+            await check_is_over(bench, run_id, session_key)
 
 
 async def test_another_dispatch_of_the_run_takes_it_over(tmp_path: Path) -> None:
