@@ -138,7 +138,7 @@ async def test_wait_prints_the_answer_alone_on_stdout(service: FakeService, addr
     ended = await run("wait", RUN_ID, "--address", address)
     assert (ended.code, ended.out) == (0, "The answer\n")
     assert ended.err == "run_1 succeeded | 1 tokens in, 2 out\n"
-    assert service.wait_requests[0].timeout.seconds == 3600
+    assert service.wait_requests[0].timeout.seconds == 60
 
 
 async def test_wait_goes_on_until_the_run_has_ended(service: FakeService, address: str) -> None:

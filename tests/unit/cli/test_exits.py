@@ -3,15 +3,16 @@ import pytest
 from tests.unit.cli.fake_service import FakeService, refusal
 
 from laneway.cli.connection import Connection
-from laneway.cli.exits import CliError, ExitCode, call_failed, exit_code_of, reason_of
-from laneway.v1 import agent_pb2, run_pb2
+from laneway.cli.exits import CliError, ExitCode, call_failed, exit_code_of
+from laneway.errors import LanewayError
+from laneway.v1 import run_pb2
 
 
-async def failure_of(service: FakeService, address: str, status: grpc.Status) -> grpc.aio.AioRpcError:
-    service.agent_refusals.append(status)
+async def failure_of(service: FakeService, address: str, status: grpc.Status) -> LanewayError:
+    service.abort_refusals.append(status)
     async with Connection(address, {}) as connection:
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await connection.agent.Agent(agent_pb2.AgentRequest(message="hi"))
+        with pytest.raises(LanewayError) as caught:
+            await connection.client.abort_session("s")
     return caught.value
 
 
@@ -31,7 +32,6 @@ async def test_a_refusal_keeps_reason_and_text(
 ) -> None:
     error = await failure_of(service, address, refusal(code, reason, "what happened"))
     shown = call_failed(error)
-    assert reason_of(error) == reason
     assert str(shown).startswith(f"what happened ({reason})")
     assert shown.exit_code is exit_code
 
@@ -46,8 +46,8 @@ async def test_a_server_without_the_service_is_named_as_such(address: str) -> No
     server.add_insecure_port(address)
     await server.start()
     async with Connection(address, {}) as connection:
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await connection.agent.Agent(agent_pb2.AgentRequest(message="hi"))
+        with pytest.raises(LanewayError) as caught:
+            await connection.client.agent("hi")
     await server.stop(0)
     assert "older than this command or no Laneway server" in str(call_failed(caught.value))
 
@@ -64,5 +64,5 @@ def test_the_state_of_a_run_decides_the_exit_code() -> None:
 
 async def test_no_server_is_an_error_that_says_what_to_do(address: str) -> None:
     with pytest.raises(CliError, match=r"laneway\.sock: start one with `laneway serve`") as caught:
-        await Connection(address, {}).renew()
+        await Connection(address, {}).__aenter__()
     assert caught.value.exit_code is ExitCode.NO_SERVER

@@ -12,7 +12,6 @@ import pytest
 from tests.unit.cli.processes import end, run, start
 
 from laneway.cli.connection import Connection
-from laneway.v1 import admin_pb2, agent_pb2
 
 SLOW = 'turns:\n  - text: ["Once ", "upon ", "a time"]\n    delay_s: 0.3\n'
 ENDLESS = 'turns:\n  - text: ["tick "]\n    delay_s: 0.02\n    repeat: 100000\n'
@@ -55,7 +54,7 @@ async def serving(address: str, *arguments: str, environ: dict[str, str], module
     assert process.stderr is not None
     await process.stderr.readuntil(b'"serving"')
     async with Connection(address, {}) as connection:
-        await connection.admin.GetStatus(admin_pb2.GetStatusRequest())
+        await connection.client.status()
     return process
 
 
@@ -157,7 +156,7 @@ async def test_a_server_leaves_with_0_when_it_is_told_to(environ: dict[str, str]
     assert (await end(process)).code == 0
     process = await serving(address, environ=environ, module=module)
     async with Connection(address, {}) as connection:
-        await connection.admin.Drain(admin_pb2.DrainRequest())
+        await connection.client.drain()
     assert (await end(process)).code == 0
 
 
@@ -202,9 +201,9 @@ async def test_a_message_is_sent_once_whatever_its_answer(environ: dict[str, str
     arguments = ["agent", "hi", "--model", "scripted/hello", "--idempotency-key", "k", "--address", address]
     first, second = await run(*arguments), await run(*arguments)
     async with Connection(address, {}) as connection:
-        runs = await connection.agent.ListRuns(agent_pb2.ListRunsRequest())
+        runs = [run async for run in connection.client.list_runs()]
     process.send_signal(signal.SIGTERM)
     await end(process)
-    assert len(runs.runs) == 1
+    assert len(runs) == 1
     assert "You said hi" in first.out
     assert first.out.replace("\n", ", sent before\n", 1) == second.out

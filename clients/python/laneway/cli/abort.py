@@ -3,11 +3,9 @@
 import os
 from typing import Annotated
 
-import grpc
 import typer
 
 from laneway.cli.connection import Connection
-from laneway.cli.exits import call_failed
 from laneway.cli.options import AddressOption, JsonOption, run_async
 from laneway.cli.text import json_line
 from laneway.v1 import agent_pb2
@@ -33,10 +31,7 @@ def abort(
         raise typer.BadParameter("give either RUN_ID or --session KEY")
     if clear_queued and session is None:
         raise typer.BadParameter("--clear-queued goes with --session")
-    request = agent_pb2.AbortRequest(run_id=run_id, reason=reason)
-    if session is not None:
-        request = agent_pb2.AbortRequest(session_key=session, clear_queued=clear_queued, reason=reason)
-    answer = run_async(_abort(request, address))
+    answer = run_async(_abort(run_id, session, address, clear_queued=clear_queued, reason=reason))
     if json:
         print(json_line(answer, all_fields=True))
         return
@@ -51,10 +46,10 @@ def abort(
         print("nothing to abort")
 
 
-async def _abort(request: agent_pb2.AbortRequest, address: str | None) -> agent_pb2.AbortResponse:
+async def _abort(
+    run_id: str | None, session: str | None, address: str | None, *, clear_queued: bool, reason: str
+) -> agent_pb2.AbortResponse:
     async with Connection(address, os.environ) as connection:
-        try:
-            answer: agent_pb2.AbortResponse = await connection.agent.Abort(request)
-        except grpc.aio.AioRpcError as error:
-            raise call_failed(error) from error
-        return answer
+        if session is not None:
+            return await connection.client.abort_session(session, clear_queued=clear_queued, reason=reason)
+        return await connection.client.abort(run_id or "", reason=reason)

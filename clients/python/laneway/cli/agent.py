@@ -5,19 +5,21 @@ import os
 import signal
 import sys
 import uuid
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-import grpc
 import typer
 from rich.console import Console
 
 from laneway.cli.connection import Connection
 from laneway.cli.exits import CliError, ExitCode, call_failed, exit_code_of
-from laneway.cli.follow import Persistence, events_of, is_lost, is_terminal
 from laneway.cli.options import AddressOption, JsonOption, read_duration, run_async
 from laneway.cli.render import RunView
 from laneway.cli.text import json_line
+from laneway.client import LanewayClient
+from laneway.errors import LanewayError
+from laneway.positions import is_terminal
 from laneway.v1 import agent_pb2, event_pb2, run_pb2
 
 
@@ -93,11 +95,10 @@ def agent(
 async def send_and_follow(request: agent_pb2.AgentRequest, view: View, address: str | None) -> ExitCode:
     """Send `request` and feed `view` until the run has ended, or Ctrl-C was pressed twice."""
     async with Connection(address, os.environ, may_start=True, say=view.notice) as connection:
-        persistence = Persistence(connection, notice=view.notice)
-        response = await persistence.call(lambda: connection.agent.Agent(request))
+        response = await connection.client.agent(request)
         view.accepted(response)
-        following = asyncio.ensure_future(_follow(persistence, response.run_id, view))
-        interrupts = _Interrupts(connection, response.run_id, view, following)
+        following = asyncio.ensure_future(_follow(connection.client, response.run_id, view))
+        interrupts = _Interrupts(connection.client, response.run_id, view, following)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, interrupts.interrupt)
         try:
@@ -111,22 +112,21 @@ async def send_and_follow(request: agent_pb2.AgentRequest, view: View, address: 
             await interrupts.settle()
 
 
-async def _follow(persistence: Persistence, run_id: str, view: View) -> ExitCode:
-    async for event in events_of(persistence, run_id):
-        view.show(event)
-        if is_terminal(event):
-            return exit_code_of(event.lifecycle.state)
+async def _follow(client: LanewayClient, run_id: str, view: View) -> ExitCode:
+    log = agent_pb2.SubscribeRequest(run_id=run_id, after_seq=0, verbose=agent_pb2.VERBOSITY_FULL)
+    async with aclosing(client.subscribe(log)) as events:
+        async for event in events:
+            view.show(event)
+            if is_terminal(event):
+                return exit_code_of(event.lifecycle.state)
     raise CliError(f"the events of {run_id} ended without an end", ExitCode.RUN_FAILED)
-
-
-_ABORT_PAUSE_S = 0.5
 
 
 @dataclass(slots=True)
 class _Interrupts:
     """What Ctrl-C does: the first aborts the run, the second leaves it to the server."""
 
-    connection: Connection
+    client: LanewayClient
     run_id: str
     view: View
     following: asyncio.Future[ExitCode]
@@ -150,15 +150,7 @@ class _Interrupts:
             await asyncio.gather(self._aborting, return_exceptions=True)
 
     async def _abort(self) -> None:
-        request = agent_pb2.AbortRequest(run_id=self.run_id, reason="Ctrl-C in laneway agent")
-        while True:
-            try:
-                await self.connection.agent.Abort(request)
-            except grpc.aio.AioRpcError as error:
-                if not is_lost(error):
-                    self.view.notice(f"the run could not be aborted: {call_failed(error)}")
-                    return
-                # The task that follows the run connects anew.
-                await asyncio.sleep(_ABORT_PAUSE_S)
-            else:
-                return
+        try:
+            await self.client.abort(self.run_id, reason="Ctrl-C in laneway agent")
+        except LanewayError as error:
+            self.view.notice(f"the run could not be aborted: {call_failed(error)}")

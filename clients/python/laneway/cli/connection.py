@@ -1,76 +1,90 @@
-"""A connection to a server: found, started if need be, and found again after it was lost."""
+"""A connection to a server: found, started if need be, and started again when it is lost."""
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import grpc
 
+from laneway.calls import Loss
 from laneway.cli.address import Target, find_target, home_of, is_live, socket_path
-from laneway.cli.channel import becomes_ready, open_channel
 from laneway.cli.exits import CliError, ExitCode
 from laneway.cli.server_process import ServerProcess
-from laneway.v1 import admin_pb2_grpc, agent_pb2_grpc
+from laneway.client import LanewayClient
 
 _IDLE_EXIT_S = 60
 
 
 @dataclass(slots=True)
 class Connection:
-    """An open channel with its stubs. `renew` replaces both; use it as an async context manager.
+    """An async context manager with a client that is connected; the client finds a lost server again by itself.
 
-    `may_start`: without a server, start one on the socket in home, unless the address was chosen by a person.
+    `may_start`: without a server, also when it is lost later, start one on the socket in home, unless the address was
+    chosen by a person.
     """
 
     option: str | None
     environ: Mapping[str, str]
     may_start: bool = False
     say: Callable[[str], None] = lambda _text: None
-    """Hears that a server is started."""
-    address: str = ""
-    _channel: grpc.aio.Channel | None = None
+    """Hears of losses and starts, for people."""
+    _target: Target = field(default_factory=lambda: Target("", is_chosen=False))
+    _client: LanewayClient | None = None
+    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def __aenter__(self) -> Self:
-        await self.renew()
+        """Raises CliError NO_SERVER when there is nobody."""
+        self._target = find_target(self.option, self.environ)
+        if self.may_start and not self._target.is_chosen and not await asyncio.to_thread(is_live, self.address):
+            self._target = Target(f"unix:{await start_server(self.environ, self.say)}", is_chosen=False)
+        client = LanewayClient(self.address, on_loss=self._lost)
+        if not await _becomes_ready(client.channel):
+            await client.close()
+            raise CliError(
+                f"no server listens on {self.address}: start one with `laneway serve` or name another with --address",
+                ExitCode.NO_SERVER,
+            )
+        self._client = client
         return self
 
     async def __aexit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        await self.close()
-
-    async def renew(self) -> None:
-        """Connect, anew if need be. Raises CliError NO_SERVER when there is nobody."""
-        await self.close()
-        target = find_target(self.option, self.environ)
-        if self.may_start and not target.is_chosen and not await asyncio.to_thread(is_live, target.address):
-            target = Target(f"unix:{await start_server(self.environ, self.say)}", is_chosen=False)
-        self._channel, self.address = open_channel(target.address), target.address
-        if not await becomes_ready(self._channel):
-            await self.close()
-            raise CliError(
-                f"no server listens on {target.address}: start one with `laneway serve` or name another with --address",
-                ExitCode.NO_SERVER,
-            )
-
-    async def close(self) -> None:
-        """Close the channel. Idempotent."""
-        channel, self._channel = self._channel, None
-        if channel is not None:
-            await channel.close()
+        await self.client.close()
 
     @property
-    def agent(self) -> agent_pb2_grpc.AgentServiceStub:
-        """The stub of AgentService on the present channel."""
-        return agent_pb2_grpc.AgentServiceStub(self._channel)
+    def client(self) -> LanewayClient:
+        """Inside the context only."""
+        if self._client is None:
+            raise RuntimeError("the connection was not entered")
+        return self._client
 
     @property
-    def admin(self) -> admin_pb2_grpc.AdminServiceStub:
-        """The stub of AdminService on the present channel."""
-        return admin_pb2_grpc.AdminServiceStub(self._channel)
+    def address(self) -> str:
+        """Of the server."""
+        return self._target.address
+
+    async def _lost(self, loss: Loss) -> None:
+        """Before the client tries again. Raises CliError when a server must be started and cannot."""
+        if loss.number == 1:
+            self.say("connection lost, trying again")
+        if not self.may_start or self._target.is_chosen or not self.address.startswith("unix:"):
+            return
+        async with self._starting:  # several calls may have lost it at once
+            if not await asyncio.to_thread(is_live, self.address):
+                await start_server(self.environ, self.say)
+
+
+async def _becomes_ready(channel: grpc.aio.Channel) -> bool:
+    """True once connected, False after the first failed attempt."""
+    state = channel.get_state(try_to_connect=True)
+    while state not in (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE):
+        await channel.wait_for_state_change(state)
+        state = channel.get_state(try_to_connect=True)
+    return state is grpc.ChannelConnectivity.READY
 
 
 async def start_server(environ: Mapping[str, str], say: Callable[[str], None]) -> Path:

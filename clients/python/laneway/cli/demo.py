@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import grpc
 import typer
 from rich.console import Console
 
 from laneway.cli.address import socket_path
 from laneway.cli.connection import Connection
-from laneway.cli.exits import CliError, ExitCode, call_failed
-from laneway.cli.follow import Persistence, events_of
+from laneway.cli.exits import CliError, ExitCode
 from laneway.cli.options import JsonOption, run_async
 from laneway.cli.render import RunView
 from laneway.cli.server_process import ServerProcess
@@ -27,6 +25,7 @@ from laneway.v1 import agent_pb2, event_pb2, run_pb2
 _MODEL = "scripted/demo"
 _MESSAGE = "Write a haiku into haiku.txt and count its words."
 _WORD_COUNT = "15"
+_WAIT_S = 30.0
 # The model of this demonstration plays a script; server, tools, store and stream are the real ones.
 _SCRIPT = """\
 turns:
@@ -123,35 +122,36 @@ async def _demo(home: Path, report: _Report) -> None:
 async def _turn(address: str, environ: Mapping[str, str], report: _Report) -> None:
     """One message, from acceptance to the comparison of all that can be read about its run."""
     async with Connection(address, environ) as connection:
-        persistence = Persistence(connection)
+        client = connection.client
         request = agent_pb2.AgentRequest(message=_MESSAGE, model=_MODEL, session_key="demo", idempotency_key="demo")
         sent = time.monotonic()
-        response = await persistence.call(lambda: connection.agent.Agent(request))
+        response = await client.agent(request)
         took = seconds_text(time.monotonic() - sent)
         report.step("the message is durable before it is answered", holds=True, detail=f"{response.run_id} in {took}")
         report.say(f"$ laneway agent {_MESSAGE!r}")
         view = None if report.is_json else RunView(report.console)
         seen = _Seen()
-        async for event in events_of(persistence, response.run_id):
+        async for event in client.subscribe(_log(response.run_id)):
             seen.events.append(event)
             if view is not None:
                 view.show(event)
         _check_run(seen, report)
-        replay = [event async for event in events_of(persistence, response.run_id)]
+        replay = [event async for event in client.subscribe(_log(response.run_id))]
         is_same = [_encoded(event) for event in replay] == [_encoded(event) for event in seen.events]
         detail = f"{len(replay)} events, byte for byte"
         report.step("a later subscription replays the same events", holds=is_same, detail=detail)
         half = len(replay) // 2
-        rest = [event async for event in events_of(persistence, response.run_id, after_seq=half)]
+        rest = [event async for event in client.subscribe(_log(response.run_id, after_seq=half))]
         holds = [_encoded(event) for event in rest] == [_encoded(event) for event in replay[half:]]
         report.step("a subscription resumes in the middle", holds=holds, detail=f"after event {half}")
-        try:
-            answer = await connection.agent.Wait(agent_pb2.WaitRequest(run_id=response.run_id))
-        except grpc.aio.AioRpcError as error:
-            raise call_failed(error) from error
+        answer = await client.wait(response.run_id, timeout_s=_WAIT_S)
         report.step(
             "Wait says the same as the stream", holds=seen.agrees_with(answer), detail=_state_name(answer.state)
         )
+
+
+def _log(run_id: str, *, after_seq: int = 0) -> agent_pb2.SubscribeRequest:
+    return agent_pb2.SubscribeRequest(run_id=run_id, after_seq=after_seq, verbose=agent_pb2.VERBOSITY_FULL)
 
 
 def _check_run(seen: "_Seen", report: _Report) -> None:

@@ -3,8 +3,8 @@
 from enum import IntEnum
 
 import grpc
-from google.rpc import error_details_pb2, status_pb2
 
+from laneway.errors import LanewayError
 from laneway.v1 import run_pb2
 
 _ADVICE = {
@@ -59,27 +59,14 @@ def exit_code_of(state: run_pb2.RunState) -> ExitCode:
     return _STATE_EXIT_CODES.get(state, ExitCode.NOT_FINISHED)
 
 
-def reason_of(error: grpc.aio.AioRpcError) -> str:
-    """The contract's reason of a failed call; empty if the call failed before the service could give one."""
-    for key, value in error.trailing_metadata() or ():
-        if key == "grpc-status-details-bin":
-            status = status_pb2.Status.FromString(value)
-            for detail in status.details:
-                info = error_details_pb2.ErrorInfo()
-                if detail.Unpack(info):
-                    return str(info.reason)
-    return ""
-
-
-def call_failed(error: grpc.aio.AioRpcError) -> CliError:
+def call_failed(error: LanewayError) -> CliError:
     """A failed call as an error for people: reason, the server's text, what to do."""
-    reason = reason_of(error)
-    exit_code = _EXIT_CODES.get(error.code(), ExitCode.USAGE)
-    if not reason:
-        text = f"the call failed: {error.details() or 'no details'} ({error.code().name})"
-        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+    exit_code = _EXIT_CODES.get(error.status, ExitCode.USAGE)
+    if not error.reason:
+        text = f"the call failed: {error.message or 'no details'} ({error.status.name})"
+        if error.status is grpc.StatusCode.UNIMPLEMENTED:
             text += "; the server is older than this command or no Laneway server"
         return CliError(text, exit_code)
-    advice = _ADVICE.get(reason)
-    text = f"{error.details()} ({reason})"
+    advice = _ADVICE.get(error.reason)
+    text = f"{error.message} ({error.reason})"
     return CliError(f"{text}\n  {advice}" if advice else text, exit_code)

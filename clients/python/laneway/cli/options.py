@@ -7,16 +7,19 @@ from typing import Annotated, Any, TypeVar
 import typer
 from google.protobuf.duration_pb2 import Duration
 
-from laneway.cli.exits import CliError, ExitCode
+from laneway.cli.exits import CliError, ExitCode, call_failed
 from laneway.cli.text import parse_duration
+from laneway.errors import LanewayError
 
 Result = TypeVar("Result")
 
 
 def run_async(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a command's coroutine to its end; Ctrl-C ends the command with an exit code of ours."""
+    """Run a command's coroutine to its end; Ctrl-C and failed calls end the command with an exit code of ours."""
     try:
         return asyncio.run(work)
+    except LanewayError as error:
+        raise call_failed(error) from error
     except KeyboardInterrupt:
         raise CliError("interrupted", ExitCode.NOT_FINISHED) from None
 

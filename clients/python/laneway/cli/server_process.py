@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from laneway.cli.channel import open_channel
+from laneway.channels import open_channel
 from laneway.cli.exits import CliError, ExitCode
 
 _START_TIMEOUT_S = 60.0

@@ -3,12 +3,10 @@
 import os
 from datetime import UTC, datetime
 
-import grpc
 from rich.console import Console
 from rich.table import Table
 
 from laneway.cli.connection import Connection
-from laneway.cli.exits import call_failed
 from laneway.cli.options import AddressOption, JsonOption, run_async
 from laneway.cli.text import json_line, safe, seconds_text
 from laneway.v1 import admin_pb2
@@ -27,10 +25,7 @@ def status(address: AddressOption = None, json: JsonOption = False) -> None:
 
 async def _status(address: str | None) -> tuple[admin_pb2.GetStatusResponse, str]:
     async with Connection(address, os.environ) as connection:
-        try:
-            return await connection.admin.GetStatus(admin_pb2.GetStatusRequest()), connection.address
-        except grpc.aio.AioRpcError as error:
-            raise call_failed(error) from error
+        return await connection.client.status(), connection.address
 
 
 def _print_status(answer: admin_pb2.GetStatusResponse, address: str, console: Console) -> None:

@@ -1,9 +1,7 @@
 """`laneway wait`: block until a run has ended and print its result."""
 
-import asyncio
 import os
 import sys
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -11,14 +9,10 @@ from google.protobuf.duration_pb2 import Duration
 
 from laneway.cli.connection import Connection
 from laneway.cli.exits import ExitCode, exit_code_of
-from laneway.cli.follow import Persistence
 from laneway.cli.options import AddressOption, JsonOption, read_duration, run_async
 from laneway.cli.text import error_text, json_line, safe, state_text, usage_text
 from laneway.v1 import agent_pb2
-
-_ONE_WAIT_S = 3600
-"""The longest wait the server serves at once."""
-_DRAINING_PAUSE_S = 1.0
+from laneway.waits import ENDED_STATES
 
 
 def wait(
@@ -36,7 +30,7 @@ def wait(
     laneway wait run_0198... --timeout 0 --json
     """
     answer = run_async(_wait(run_id, read_duration(timeout), address))
-    has_ended = answer.HasField("ended_at")
+    has_ended = answer.state in ENDED_STATES
     if json:
         print(json_line(answer, all_fields=True))
     else:
@@ -46,24 +40,13 @@ def wait(
 
 async def _wait(run_id: str, patience: Duration | None, address: str | None) -> agent_pb2.WaitResponse:
     """The result; one without an end only when `patience` is over."""
-    now = asyncio.get_running_loop().time
-    end = None if patience is None else now() + patience.seconds + patience.nanos / 1e9
-    async with Connection(address, os.environ) as connection:
-        persistence = Persistence(connection, notice=lambda text: print(f"laneway: {text}", file=sys.stderr))
-        while True:
-            rest_s = float(_ONE_WAIT_S) if end is None else min(max(0.0, end - now()), _ONE_WAIT_S)
-            request = agent_pb2.WaitRequest(run_id=run_id)
-            request.timeout.FromNanoseconds(int(rest_s * 1e9))
-            answer = await persistence.call(partial(_wait_once, connection, request))
-            if answer.HasField("ended_at") or (end is not None and now() >= end):
-                return answer
-            if answer.timeout_kind == agent_pb2.TIMEOUT_KIND_DRAINING:
-                await asyncio.sleep(_DRAINING_PAUSE_S)
+    timeout_s = None if patience is None else patience.seconds + patience.nanos / 1e9
+    async with Connection(address, os.environ, say=_notice) as connection:
+        return await connection.client.wait(run_id, timeout_s=timeout_s)
 
 
-async def _wait_once(connection: Connection, request: agent_pb2.WaitRequest) -> agent_pb2.WaitResponse:
-    answer: agent_pb2.WaitResponse = await connection.agent.Wait(request)
-    return answer
+def _notice(text: str) -> None:
+    print(f"laneway: {text}", file=sys.stderr)
 
 
 def _print_answer(answer: agent_pb2.WaitResponse, *, has_ended: bool) -> None:
