@@ -1,10 +1,12 @@
 """A service over a real socket that answers as a test says: faults that the real one does not show on request."""
 
 import asyncio
+import os
 import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -114,19 +116,21 @@ class ScriptedService(
 
 
 @asynccontextmanager
-async def serving(service: ScriptedService) -> AsyncGenerator[str, None]:
+async def serving(service: ScriptedService, options: Sequence[tuple[str, int]] = ()) -> AsyncGenerator[str, None]:
     """The service at the address that is yielded."""
-    server = grpc.aio.server()
+    server = grpc.aio.server(options=list(options))
     agent_pb2_grpc.add_AgentServiceServicer_to_server(service, server)
     admin_pb2_grpc.add_AdminServiceServicer_to_server(service, server)
     session_pb2_grpc.add_SessionServiceServicer_to_server(service, server)
-    address = f"unix-abstract:laneway-{uuid.uuid4().hex}"
-    server.add_insecure_port(address)
+    # Socket paths are short, those of temporary folders are not always.
+    path = Path(f"/tmp/laneway-{os.getpid()}-{uuid.uuid4().hex[:8]}.sock")
+    server.add_insecure_port(f"unix:{path}")
     await server.start()
     try:
-        yield address
+        yield f"unix:{path}"
     finally:
         await server.stop(0)
+        path.unlink(missing_ok=True)
 
 
 RUN_ID = "run_1"
