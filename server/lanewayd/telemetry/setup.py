@@ -62,7 +62,7 @@ class Pipeline:
         self,
         telemetry: Telemetry,
         *,
-        closing: Sequence[Callable[[], None]] = (),
+        closing: Sequence[Callable[[], object]] = (),
         lag: LoopLag | None = None,
         prometheus_port: int = 0,
     ) -> None:
@@ -125,7 +125,7 @@ def build_pipeline(
     processors: "Sequence[SpanProcessor]",
     readers: "Sequence[MetricReader]",
     *,
-    closing: Sequence[Callable[[], None]] = (),
+    closing: Sequence[Callable[[], object]] = (),
     prometheus_port: int = 0,
 ) -> Pipeline:
     """Spans to the processors, metrics to the readers; what has none is off. They are closed with the pipeline."""
@@ -234,7 +234,7 @@ def _resource(options: TelemetryOptions) -> "Resource":
     return Resource.create(own).merge(OTELResourceDetector().detect())
 
 
-def _close(close: Callable[[], None], loop: asyncio.AbstractEventLoop, over: Callable[[], None]) -> None:
+def _close(close: Callable[[], object], loop: asyncio.AbstractEventLoop, over: Callable[[], None]) -> None:
     try:
         close()
     except Exception:  # the edge of an exporter's thread; nobody could do anything about it
