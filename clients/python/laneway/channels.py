@@ -1,4 +1,4 @@
-"""How channels to a server are opened: the options of clients/service_config.json's companion, docs/clients.md."""
+"""How channels to a server are opened: with the settings that docs/clients.md recommends for all languages."""
 
 from collections.abc import Sequence
 from typing import Any
