@@ -330,6 +330,17 @@ async def test_b_081_readiness_falls_at_once_and_calls_succeed_until_the_announc
         assert (await service.wait(accepted.run_id)).state == run_pb2.RUN_STATE_SUCCEEDED
 
 
+async def test_b_081_a_watcher_hears_not_serving_however_fast_the_server_leaves(service: RunningService) -> None:
+    """Both changes in one step of the loop, as when nothing runs that a drain would wait for."""
+    watch = health_of(service).Watch(health_pb2.HealthCheckRequest(service=""))
+    assert (await watch.read()).status == Health.SERVING
+    health = service.service._health  # noqa: SLF001 - to hold both in one step
+    health.set_ready(False)
+    health.close()
+    assert (await watch.read()).status == Health.NOT_SERVING
+    assert await watch.read() is grpc.aio.EOF
+
+
 async def checked(service: RunningService, names: tuple[str, ...]) -> dict[str, int]:
     """What Check says of each name."""
     return {

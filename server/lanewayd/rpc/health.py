@@ -58,12 +58,14 @@ class HealthHandlers(health_pb2_grpc.HealthServicer):
 
     async def Watch(self, request: health_pb2.HealthCheckRequest, context: _Context) -> None:
         sent = None
-        while not self._is_closed:
+        while True:
             changed = self._changed  # taken before the status, so that no change is missed
             status = self._status(request.service)
             if status != sent:
                 await context.write(_Status(status=status))
                 sent = status
+            if self._is_closed:  # asked last: who watches hears NOT_SERVING also from a server that leaves at once
+                return
             await changed.wait()
 
     def _status(self, name: str) -> int:
