@@ -122,6 +122,7 @@ def _check_agreement(reading: Reading) -> None:
         if field not in ("state", "stop_reason"):
             assert waited.HasField(field) == run.HasField(field) == terminal.HasField(field), field
     assert events[-1].time == run.ended_at
+    assert terminal.attempt == run.attempt
     assert run.HasField("ended_at")
     assert waited.accepted_at == run.accepted_at
     assert list(waited.payloads) == list(run.payloads)

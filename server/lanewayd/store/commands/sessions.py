@@ -72,6 +72,7 @@ def _silence_error(transaction: Transaction, run: Run) -> None:
         started_at=run.started_at,
         ended_at=run.ended_at,
         usage=run.usage,
+        attempt=run.attempt,
     )
     codec = transaction.codec
     encoded = codec.encode(
