@@ -57,7 +57,7 @@ def server_options(
         # A peer that is frozen, or gone without a word, is dropped after 40 s.
         ("grpc.keepalive_time_ms", _KEEPALIVE_TIME_MS),
         ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_MS),
-        # While a write to a frozen peer is stuck no ping leaves: then TCP_USER_TIMEOUT ends it, which gRPC sets to this.
+        # While a write to a frozen peer is stuck no ping leaves; TCP_USER_TIMEOUT ends it, which gRPC sets to this.
         ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
         ("grpc.http2.max_pings_without_data", 0),
     ]
