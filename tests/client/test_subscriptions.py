@@ -129,10 +129,10 @@ async def test_an_unknown_run_is_refused_at_once(script: ScriptedService, client
 
 
 async def test_patience_with_a_lost_server_ends(
-    script: ScriptedService, client: LanewayClient, losses: list[Loss]
+    script: ScriptedService, hurried: LanewayClient, losses: list[Loss]
 ) -> None:
     script.script["Subscribe"] = [[piece(1), LOST], *([LOST] for _ in range(99))]
-    events = client.subscribe(OF_RUN)
+    events = hurried.subscribe(OF_RUN)
     assert await anext(events) == piece(1)
     with pytest.raises(Unavailable):
         async with asyncio.timeout(5):
@@ -140,12 +140,12 @@ async def test_patience_with_a_lost_server_ends(
     assert [loss.number for loss in losses] == list(range(1, len(losses) + 1))
 
 
-async def test_patience_with_a_silent_server_ends(script: ScriptedService, client: LanewayClient) -> None:
+async def test_patience_with_a_silent_server_ends(script: ScriptedService, hurried: LanewayClient) -> None:
     silences = [Silence() for _ in range(20)]
     script.script["Subscribe"] = [[silence] for silence in silences]
     with pytest.raises(DeadlineExceeded, match=r"nothing was heard on the stream for 0\.3 s"):
         async with asyncio.timeout(5):
-            await anext(client.subscribe(OF_SESSION))
+            await anext(hurried.subscribe(OF_SESSION))
     for silence in silences[: len(script.requests["Subscribe"])]:
         await silence.left.wait()
 
@@ -157,14 +157,14 @@ async def test_each_event_begins_patience_anew(script: ScriptedService, client: 
 
 
 async def test_a_filtered_stream_may_be_silent_for_long(
-    script: ScriptedService, client: LanewayClient, losses: list[Loss]
+    script: ScriptedService, hurried: LanewayClient, losses: list[Loss]
 ) -> None:
     silence = Silence()
     script.script["Subscribe"] = [[silence]]
     request = agent_pb2.SubscribeRequest(session_key="s", streams=[event_pb2.STREAM_KIND_TOOL])
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.8):  # longer than the silence that the client stands
-            await anext(client.subscribe(request))
+            await anext(hurried.subscribe(request))
     assert losses == []
     await silence.left.wait()
 
