@@ -1,17 +1,19 @@
 """The instruments, and one function per measurement.
 
 No attribute carries an id or a text that a caller or a model chose: what the settings do not name counts as `other`.
-All functions may be called on any thread and cost next to nothing when metrics are off.
+What is only counted costs a dictionary's update, a duration a few microseconds; off, both cost next to nothing. All
+functions belong to the event loop's thread but `group_committed`, which may be called on any.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Protocol
 
-from opentelemetry.metrics import Counter, Histogram, Meter, NoOpMeter
+from opentelemetry.metrics import Histogram, Meter, NoOpMeter
 
 from lanewayd.telemetry import names
 from lanewayd.telemetry.names import NAMES, OTHER, Semconv
+from lanewayd.telemetry.tally import Tally
 
 RUN_BUCKETS_S = (0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400, 43_200, 86_400, 172_800)
 """Up to 48 h, the default budget of a run."""
@@ -44,6 +46,8 @@ _MODEL_STOP_REASONS = {"stop", "length", "tool_use", "tool_calls", "end_turn", "
 _STOP_REASONS = frozenset(_OWN_STOP_REASONS | _MODEL_STOP_REASONS)
 """Ours, and those of model services that are counted apart."""
 _REASON = re.compile(r"[A-Z][A-Z_]{1,39}")
+
+_CALL_ATTRIBUTES = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL)
 
 Attributes = dict[str, str]
 
@@ -103,23 +107,23 @@ class Metrics:
 
     def lane_queued(self, lane: str, priority: str, change: int) -> None:
         """Runs began (+) or ceased (-) to wait in a lane."""
-        self._lane_queued.add(change, self._lane(lane, priority))
+        self._lane_queued.add(change, self._known_lane(lane), priority)
 
     def lane_active(self, lane: str, priority: str, change: int) -> None:
         """Runs began (+) or ceased (-) to hold a place of a lane."""
-        self._lane_active.add(change, self._lane(lane, priority))
+        self._lane_active.add(change, self._known_lane(lane), priority)
 
     def lane_waited(self, lane: str, priority: str, waited_s: float) -> None:
         """A run was dispatched for the first time, so long after it was accepted."""
-        self._lane_wait.record(waited_s, self._lane(lane, priority))
+        self._lane_wait.record(waited_s, {names.LANE: self._known_lane(lane), names.PRIORITY: priority})
 
     def run_accepted(self, lane: str, priority: str) -> None:
         """A run is durable; duplicates do not count."""
-        self._accepted.add(1, self._lane(lane, priority))
+        self._accepted.add(1, self._known_lane(lane), priority)
 
     def run_ended(self, status: str, stop_reason: str) -> None:
         """A run has its terminal event. `stop_reason`: of an error its reason."""
-        self._ended.add(1, {names.STATUS: status, names.STOP_REASON: known_stop_reason(stop_reason)})
+        self._ended.add(1, status, known_stop_reason(stop_reason))
 
     def run_recovered(self) -> None:
         """A run that another process had started was dispatched again."""
@@ -137,8 +141,7 @@ class Metrics:
 
     def events_appended(self, count: int) -> None:
         """Events are durable."""
-        if count:
-            self._events.add(count)
+        self._events.add(count)
 
     def group_committed(self, commands: int, spent_s: float) -> None:
         """A group of so many commands is durable, so long after its first one was submitted."""
@@ -186,7 +189,7 @@ class Metrics:
             return
         self._input_per_call.record(used, attributes)
         self._output_per_call.record(tokens.output_tokens, attributes)
-        for counter, count in (
+        for tally, count in (
             (self._input_tokens, used),
             (self._output_tokens, tokens.output_tokens),
             (self._cache_read, tokens.cache_read_tokens),
@@ -194,7 +197,7 @@ class Metrics:
             (self._reasoning, tokens.reasoning_tokens),
         ):
             if count:
-                counter.add(count, attributes)
+                tally.add(count, *attributes.values())
 
     def tool_called(self, tool: str, duration_s: float, *, error_type: str = "") -> None:
         """A call of an offered tool is over."""
@@ -218,22 +221,21 @@ class Metrics:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _lane(self, lane: str, priority: str) -> Attributes:
-        return {names.LANE: lane if lane in self._known.lanes else OTHER, names.PRIORITY: priority}
+    def _known_lane(self, lane: str) -> str:
+        return lane if lane in self._known.lanes else OTHER
 
     def _make_own_instruments(self, meter: Meter) -> None:
-        self._lane_queued = meter.create_up_down_counter(names.LANE_QUEUED, "{run}", "Runs that wait for their turn")
-        self._lane_active = meter.create_up_down_counter(names.LANE_ACTIVE, "{run}", "Runs that hold a place")
-        self._lane_wait = _histogram(
-            meter, names.LANE_WAIT, "s", "From acceptance to the first dispatch", RUN_BUCKETS_S
-        )
-        self._accepted = meter.create_counter(names.RUNS_ACCEPTED, "{run}", "Runs accepted")
-        self._ended = meter.create_counter(names.RUNS_ENDED, "{run}", "Runs ended")
-        self._recovered = meter.create_counter(names.RUNS_RECOVERED, "{run}", "Runs dispatched again after a restart")
-        self._subscribers = meter.create_up_down_counter(names.SUBSCRIBERS, "{subscription}", "Open subscriptions")
+        self._lane_queued = _current(meter, names.LANE_QUEUED, "{run}", Tally(names.LANE, names.PRIORITY))
+        self._lane_active = _current(meter, names.LANE_ACTIVE, "{run}", Tally(names.LANE, names.PRIORITY))
+        waited = "From acceptance to the first dispatch"
+        self._lane_wait = _histogram(meter, names.LANE_WAIT, "s", waited, RUN_BUCKETS_S)
+        self._accepted = _total(meter, names.RUNS_ACCEPTED, "{run}", Tally(names.LANE, names.PRIORITY))
+        self._ended = _total(meter, names.RUNS_ENDED, "{run}", Tally(names.STATUS, names.STOP_REASON))
+        self._recovered = _total(meter, names.RUNS_RECOVERED, "{run}", Tally())
+        self._subscribers = _current(meter, names.SUBSCRIBERS, "{subscription}", Tally())
+        self._events = _total(meter, names.EVENTS_APPENDED, "{event}", Tally())
         lag = "Events between a subscription and the end of its log, at each read of the store"
         self._lag = _histogram(meter, names.SUBSCRIBER_LAG, "{event}", lag, COUNT_BUCKETS)
-        self._events = meter.create_counter(names.EVENTS_APPENDED, "{event}", "Events stored")
         spent = "From the first command of a group to its durability"
         self._commit_seconds = _histogram(meter, names.COMMIT_SECONDS, "s", spent, COMMIT_BUCKETS_S)
         self._batch_rows = _histogram(meter, names.BATCH_ROWS, "{command}", "Commands of one commit", COUNT_BUCKETS)
@@ -260,11 +262,11 @@ class Metrics:
             return
         self._input_per_call = _histogram(meter, names.INPUT_PER_CALL, "{token}", "Input of a call", TOKEN_BUCKETS)
         self._output_per_call = _histogram(meter, names.OUTPUT_PER_CALL, "{token}", "Output of a call", TOKEN_BUCKETS)
-        self._input_tokens = _token_counter(meter, names.TOKENS_INPUT)
-        self._output_tokens = _token_counter(meter, names.TOKENS_OUTPUT)
-        self._cache_read = _token_counter(meter, names.TOKENS_CACHE_READ)
-        self._cache_write = _token_counter(meter, names.TOKENS_CACHE_WRITE)
-        self._reasoning = _token_counter(meter, names.TOKENS_REASONING)
+        self._input_tokens = _total(meter, names.TOKENS_INPUT, "{token}", Tally(*_CALL_ATTRIBUTES))
+        self._output_tokens = _total(meter, names.TOKENS_OUTPUT, "{token}", Tally(*_CALL_ATTRIBUTES))
+        self._cache_read = _total(meter, names.TOKENS_CACHE_READ, "{token}", Tally(*_CALL_ATTRIBUTES))
+        self._cache_write = _total(meter, names.TOKENS_CACHE_WRITE, "{token}", Tally(*_CALL_ATTRIBUTES))
+        self._reasoning = _total(meter, names.TOKENS_REASONING, "{token}", Tally(*_CALL_ATTRIBUTES))
         self._tool_duration = _histogram(meter, names.TOOL_DURATION, "s", "Duration of tool calls", RUN_BUCKETS_S)
         self._agent_duration = _histogram(meter, names.AGENT_DURATION, "s", "Executing time of runs", RUN_BUCKETS_S)
         self._agent_model_calls = _histogram(
@@ -279,5 +281,11 @@ def _histogram(meter: Meter, name: str, unit: str, description: str, buckets: tu
     return meter.create_histogram(name, unit, description, explicit_bucket_boundaries_advisory=buckets)
 
 
-def _token_counter(meter: Meter, name: str) -> Counter:
-    return meter.create_counter(name, "{token}", "Tokens of model calls")
+def _total(meter: Meter, name: str, unit: str, tally: Tally) -> Tally:
+    meter.create_observable_counter(name, [tally.observe], unit)
+    return tally
+
+
+def _current(meter: Meter, name: str, unit: str, tally: Tally) -> Tally:
+    meter.create_observable_up_down_counter(name, [tally.observe], unit)
+    return tally

@@ -145,9 +145,14 @@ def build_pipeline(
         tracer = spans.get_tracer(names.SCOPE, options.version, schema_url=schema_url)
         providers.append(spans)
     if readers:
-        from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415 - only when metrics are asked for
+        from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider  # noqa: PLC0415 - only when metrics are asked for
 
-        meters = MeterProvider(metric_readers=readers, resource=_resource(options), shutdown_on_exit=False)
+        meters = MeterProvider(
+            metric_readers=readers,
+            resource=_resource(options),
+            exemplar_filter=AlwaysOffExemplarFilter(),  # exemplars double the cost of each value
+            shutdown_on_exit=False,
+        )
         meter = meters.get_meter(names.SCOPE, options.version, schema_url=schema_url)
         metrics = Metrics(meter, semconv=options.semconv, known=options.known)
         lag = LoopLag(metrics.loop_lag)
