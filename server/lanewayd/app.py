@@ -71,11 +71,6 @@ def single_tenant(_context: Context) -> str:
     return DEFAULT_TENANT
 
 
-def exit_stalled() -> None:
-    """Leave at once: what a store that cannot commit has not stored is gone on purpose (D-19)."""
-    os._exit(STALLED_EXIT_CODE)
-
-
 @dataclass(frozen=True, slots=True)
 class Seams:
     """What tests give instead of the real thing."""
@@ -87,7 +82,8 @@ class Seams:
     commit_gate: CommitGate | None = None
     store_options: OpenOptions | None = None
     more_tools: tuple[Tool, ...] = ()
-    on_stalled: Callable[[], None] = exit_stalled
+    exit_now: Callable[[int], None] = os._exit
+    """Ends the process without waiting for anything: a store that stays down, a tool that does not let go."""
     telemetry: Callable[[TelemetryOptions, Mapping[str, str]], Pipeline] = set_up_telemetry
 
 
@@ -157,13 +153,21 @@ class Service:
             retention = group.create_task(self._retention.run(), name="retention")
             group.create_task(self._scheduler.serve(), name="scheduler")
             group.create_task(self._serve(), name="serve")
-            await self._drain.run()
+            if not await self._drain.run():
+                await self._leave_stuck_tools()
             self._scheduler.leave()
             retention.cancel()
         self._health.close()
         await self._server.stop(STOP_GRACE_S)
         await self._close()
         return 0
+
+    async def _leave_stuck_tools(self) -> None:
+        """A tool ignores that it was cancelled: all runs are handed over, so the process ends with it (D-18)."""
+        logger.error("a tool does not let go, leaving without it")
+        await self._server.stop(None)
+        await self._store.close()
+        self._seams.exit_now(0)
 
     def request_drain(self) -> None:
         """Begin to leave; asked again, what runs is cut at once (D-18). During the start it waits for its end."""
@@ -325,7 +329,7 @@ class Service:
 
     def _stalled(self) -> None:
         logger.critical("store stalled", extra={"stall_limit_s": self._settings.store.stall_limit_s})
-        self._seams.on_stalled()
+        self._seams.exit_now(STALLED_EXIT_CODE)
 
     async def _close(self) -> None:
         """Give everything back, in the opposite order."""

@@ -6,8 +6,9 @@ scheduler stops starting, the step gate parks, supervisions hand over.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from lanewayd.clock import Clock
 from lanewayd.loop.interface import Parked
@@ -18,6 +19,9 @@ from lanewayd.runs.scheduler import Scheduler
 from lanewayd.runs.watches import RunWatches
 
 logger = logging.getLogger(__name__)
+
+CUT_LIMIT_S = 40.0
+"""For what is cut: longer than a supervision waits for a tool before it hands its run over."""
 
 
 class ParkGate:
@@ -85,8 +89,11 @@ class Drain:
         self._parts.scheduler.stop_admitting()
         self._on_begin()
 
-    async def run(self) -> None:
-        """Wait for the request, then return when nothing of a run is left at work and all readers were told."""
+    async def run(self) -> bool:
+        """Wait for the request, then return when nothing of a run is left at work and all readers were told.
+
+        False: a tool does not let go; its run was handed over all the same, and the process may end.
+        """
         await self._requested.wait()
         settings = self._settings
         await self._pass(settings.announce_s, until_idle=False)
@@ -95,22 +102,29 @@ class Drain:
         self._parts.gate.close()
         await self._pass(settings.park_s, until_idle=True)
         self._parts.scheduler.stop_all(StopCause.DRAIN)
-        await self._parts.scheduler.idle()
+        await self._first_of(CUT_LIMIT_S, self._parts.scheduler.idle())
+        is_clean = self._parts.scheduler.executing == 0
         self._parts.watches.leave()
         self._parts.followers.leave()
-        logger.info("drain done")
+        logger.info("drain done", extra={"is_clean": is_clean})
+        return is_clean
 
     async def _pass(self, duration_s: float, *, until_idle: bool) -> None:
         """Let `duration_s` go by; less when a second request came, or nothing runs any more and that is enough."""
         if duration_s <= 0 or self._hurry.is_set():
             return
+        waited: list[Coroutine[Any, Any, object]] = [self._hurry.wait()]
+        if until_idle:
+            waited.append(self._parts.scheduler.idle())
+        await self._first_of(duration_s, *waited)
+
+    async def _first_of(self, limit_s: float, *waited: Coroutine[Any, Any, object]) -> None:
+        """Return when one of the waits is over, at the latest after `limit_s`."""
         over = asyncio.Event()
-        timer = self._clock.call_later(duration_s, over.set)
-        waited = [over.wait(), self._hurry.wait()]
+        timer = self._clock.call_later(limit_s, over.set)
         async with asyncio.TaskGroup() as group:
-            waits = [group.create_task(wait, name="drain phase") for wait in waited]
-            idle = [group.create_task(self._parts.scheduler.idle(), name="drain idle")] if until_idle else []
-            await asyncio.wait([*waits, *idle], return_when=asyncio.FIRST_COMPLETED)
-            for wait in [*waits, *idle]:
+            waits = [group.create_task(wait, name="drain phase") for wait in (over.wait(), *waited)]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
                 wait.cancel()
         timer.cancel()

@@ -1,251 +1,27 @@
-"""`exec` with real processes, under both event loops. No test sleeps: commands do, and their ends are awaited."""
+"""What `exec` shows and passes on: output, environment, reports (B-069, B-071, B-073). No test sleeps."""
 
 import asyncio
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
-import time
-import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.fakes.fake_clock import FakeClock
-
-from lanewayd.clock import Clock, SystemClock
-from lanewayd.tools.children import ChildProcesses
-from lanewayd.tools.interface import ToolContext, ToolResult
-from lanewayd.tools.leftovers import Owner, find_call
-from lanewayd.tools.processes import ProcessHandle, close_all, environment_of
-from lanewayd.tools.shell import ExecTool
-
-# Another test process must not take our children for its own.
-OWNER = Owner(f"home-{uuid.uuid4().hex}", "start")
-CANARIES = {
-    "OPENAI_API_KEY": "canary-1",
-    "ANTHROPIC_API_KEY": "canary-2",
-    "GEMINI_API_KEY": "canary-3",
-    "SERVICE_TOKEN": "canary-4",
-    "OTEL_EXPORTER_OTLP_HEADERS": "authorization=canary-5",
-}
-# Every sleep is in place, and the one that ignores TERM ignores it, before the line is written.
-STUBBORN_TREE = (
-    """sh -c 'sleep 300 & a=$!; (trap "" TERM; touch ready; sleep 301) & b=$!; """
-    """until [ -e ready ]; do sleep 0.01; done; echo "tree $$ $a $b"; wait'"""
+from tests.unit.tools.exec.stage import (
+    CANARIES,
+    OWNER,
+    Shell,
+    open_descriptors,
+    zombies_of_ours,
 )
 
-
-@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
-    return "asyncio", {"use_uvloop": request.param}
-
-
-class Shell:
-    """The tool with one context per call, and what it reported."""
-
-    def __init__(self, workspace: Path, clock: Clock, environment: dict[str, str] | None = None) -> None:
-        self.workspace = workspace
-        self.children = ChildProcesses(owner=OWNER, clock=clock)
-        self.reports: asyncio.Queue[str] = asyncio.Queue()
-        self._calls = 0
-        self.tool = ExecTool(
-            children=self.children,
-            clock=clock,
-            environment={**os.environ, **(environment or {})},
-            passed_on=("CHOSEN",),
-            address=lambda: "127.0.0.1:50551",
-        )
-
-    async def run(self, command: str, **arguments: object) -> ToolResult:
-        self._calls += 1
-        return await self.tool.run({"command": command, **arguments}, self.context())
-
-    def context(self) -> ToolContext:
-        return ToolContext(
-            run_id="run_1",
-            call_id=f"call_{self._calls}",
-            agent_id="main",
-            session_key="agent:main:main",
-            workspace=self.workspace,
-            report=self.reports.put_nowait,
-        )
-
-    def alive(self) -> list[ProcessHandle]:
-        """Handles of what the newest call started."""
-        return find_call(OWNER, "run_1", f"call_{self._calls}")
-
-
-@pytest.fixture
-async def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-async def shell(workspace: Path, clock: FakeClock) -> AsyncIterator[Shell]:
-    """On a clock that stands still until it is told."""
-    shell = Shell(workspace, clock)
-    yield shell
-    shell.children.close()
-
-
-@pytest.fixture
-async def real_shell(workspace: Path) -> AsyncIterator[Shell]:
-    shell = Shell(workspace, SystemClock())
-    yield shell
-    shell.children.close()
-
-
-def is_dead(handle: ProcessHandle) -> bool:
-    poller = select.poll()
-    poller.register(handle.pidfd, select.POLLIN)
-    return bool(poller.poll(0))
-
-
-def zombies_of_ours() -> list[str]:
-    lines = []
-    for entry in Path("/proc").iterdir():
-        try:
-            line = (entry / "stat").read_text() if entry.name.isdigit() else ""
-        except OSError:
-            continue
-        fields = line.rpartition(") ")[2].split()
-        if fields and fields[0] == "Z" and int(fields[1]) == os.getpid():
-            lines.append(line)
-    return lines
-
-
-async def death_of(handle: ProcessHandle) -> None:
-    loop = asyncio.get_running_loop()
-    died = asyncio.Event()
-    loop.add_reader(handle.pidfd, died.set)
-    await died.wait()
-    loop.remove_reader(handle.pidfd)
-
-
-def open_descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-@contextmanager
-def stubborn_tree(shell: Shell, line: str) -> Iterator[list[ProcessHandle]]:
-    """The shell of STUBBORN_TREE, its sleep, and the sleep that ignores TERM. `line` is what it printed."""
-    handles = {handle.pid: handle for handle in shell.alive()}
-    try:
-        # bash replaces itself by sh, and the subshell by its sleep, which goes on ignoring TERM.
-        pids = [int(pid) for pid in line.split()[1:]]
-        assert sorted(handles) == sorted(pids)
-        yield [handles[pid] for pid in pids]
-    finally:
-        close_all(handles.values())
-
-
-@pytest.fixture
-def bystander() -> Iterator[subprocess.Popen[bytes]]:
-    """A child in the service's own process group."""
-    with subprocess.Popen(["sleep", "300"]) as process:
-        yield process
-        process.kill()
-
-
-async def test_b067_a_timeout_ends_the_whole_tree(
-    shell: Shell, clock: FakeClock, bystander: subprocess.Popen[bytes]
-) -> None:
-    call = asyncio.create_task(shell.run(STUBBORN_TREE, timeoutSeconds=1))
-    line = await shell.reports.get()
-    with stubborn_tree(shell, line) as tree:
-        await clock.advance(1)
-        for handle in tree[:2]:
-            await death_of(handle)
-        await clock.advance(1.9)
-        assert not call.done()
-        assert not is_dead(tree[2])
-        await clock.advance(0.1)
-        result = await call
-        assert all(is_dead(handle) for handle in tree)
-    assert result.is_error
-    assert result.text == f"{line}\n[timed out after 1 s; the command and what it started were ended]"
-    assert bystander.poll() is None
-    assert zombies_of_ours() == []
-
-
-async def test_b067_a_cancelled_call_ends_the_whole_tree(
-    shell: Shell, clock: FakeClock, bystander: subprocess.Popen[bytes]
-) -> None:
-    call = asyncio.create_task(shell.run(STUBBORN_TREE))
-    line = await shell.reports.get()
-    with stubborn_tree(shell, line) as tree:
-        call.cancel()
-        for handle in tree[:2]:
-            await death_of(handle)
-        # Neither does a second cancel leave anything behind.
-        call.cancel()
-        await clock.advance(1.9)
-        assert not call.done()
-        await clock.advance(0.1)
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        assert all(is_dead(handle) for handle in tree)
-    assert bystander.poll() is None
-    assert zombies_of_ours() == []
-
-
-async def test_what_was_printed_before_a_cancel_is_reported(shell: Shell, clock: FakeClock) -> None:
-    call = asyncio.create_task(
-        shell.run("trap 'echo bye; exit' TERM; echo first; touch up; while :; do sleep 0.01; done")
-    )
-    assert await shell.reports.get() == "first\n"
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    assert shell.reports.get_nowait() == "first\nbye\n"
-
-
-async def test_a_call_that_is_cancelled_while_it_starts_leaves_nothing(real_shell: Shell) -> None:
-    for steps in range(12):
-        call = asyncio.create_task(real_shell.run("sleep 300"))
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        assert real_shell.alive() == []
-    assert zombies_of_ours() == []
-
-
-@pytest.mark.parametrize("background", ["sleep 60 &", "setsid sleep 60 &", "sleep 60 >/dev/null 2>&1 &"])
-async def test_b068_a_call_ends_with_its_shell_and_so_does_what_it_left(shell: Shell, background: str) -> None:
-    # The clock stands still: nothing here waits for time to pass.
-    started = time.monotonic()
-    result = await shell.run(f"echo done; {background}")
-    # A second when the machine is idle; other tests may run beside this one.
-    assert time.monotonic() - started < 5
-    assert result.text == "done\n\n[1 background processes were ended with the call]"
-    assert not result.is_error
-    assert shell.alive() == []
-
-
-async def test_b068_a_child_without_marks_is_found_while_its_parent_lives(shell: Shell, clock: FakeClock) -> None:
-    call = asyncio.create_task(shell.run("env -i setsid sleep 300 & echo $!; wait", timeoutSeconds=1))
-    pidfd = os.pidfd_open(int(await shell.reports.get()))
-    handle = ProcessHandle(0, pidfd)
-    await clock.advance(1)
-    await call
-    assert is_dead(handle)
-    handle.close()
-
-
-async def test_b068_a_background_child_that_ignores_term_is_killed_within_a_second(real_shell: Shell) -> None:
-    started = time.monotonic()
-    result = await real_shell.run(
-        "(trap '' TERM; touch up; sleep 60) & until [ -e up ]; do sleep 0.01; done; echo done"
-    )
-    assert time.monotonic() - started < 10
-    assert result.text.startswith("done\n")
-    assert real_shell.alive() == []
+from lanewayd.clock import SystemClock
+from lanewayd.tools.processes import environment_of
 
 
 @contextmanager
