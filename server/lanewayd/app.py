@@ -196,6 +196,8 @@ class Service:
         except OSError as error:
             port = self._settings.telemetry.prometheus_port
             raise StartupError(f"`telemetry.prometheus_port`: {port} cannot be used: {error.strerror}") from error
+        except ValueError as error:
+            raise StartupError(str(error)) from error
 
     def _wire_runs(self, owner: Owner) -> None:
         settings, clock = self._settings, self._clock

@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lanewayd.telemetry import names
 from lanewayd.telemetry.content import Content
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
 
 logger = logging.getLogger(__name__)
+
+Made = TypeVar("Made")
 
 SHUTDOWN_LIMIT_S = 2.0
 EXPORT_TIMEOUT_S = 3.0
@@ -104,15 +106,18 @@ class Pipeline:
 
 
 def set_up_telemetry(options: TelemetryOptions, environ: Mapping[str, str]) -> Pipeline:
-    """What settings and environment ask for. Raises OSError when the Prometheus port cannot be used."""
+    """What settings and environment ask for.
+
+    Raises OSError when the Prometheus port cannot be used, ValueError when OTEL_* variables cannot.
+    """
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return Pipeline(Telemetry.off())
     processors: list[SpanProcessor] = []
     readers: list[MetricReader] = []
     if _asks_for_otlp(environ, "TRACES"):
-        processors.append(_otlp_spans(environ))
+        processors.append(_made(_otlp_spans, environ, "TRACES"))
     if _asks_for_otlp(environ, "METRICS"):
-        readers.append(_otlp_metrics(environ))
+        readers.append(_made(_otlp_metrics, environ, "METRICS"))
     if options.prometheus_port is None:
         return build_pipeline(options, processors, readers)
     reader, close, port = _serve_prometheus(options.prometheus_host, options.prometheus_port)
@@ -191,6 +196,18 @@ def _of_signal(environ: Mapping[str, str], signal: str, name: str) -> str:
 def _timeout_s(environ: Mapping[str, str], signal: str) -> float | None:
     """None: what the environment says."""
     return None if _of_signal(environ, signal, "TIMEOUT") else EXPORT_TIMEOUT_S
+
+
+def _made(make: Callable[[Mapping[str, str]], Made], environ: Mapping[str, str], signal: str) -> Made:
+    """What `make` makes. Raises ValueError, whatever the SDK raises; its texts may quote what the variables hold."""
+    try:
+        return make(environ)
+    except Exception as error:
+        name = type(error).__name__
+        raise ValueError(
+            f"the variables OTEL_EXPORTER_OTLP_*, OTEL_BSP_* and OTEL_METRIC_* cannot be used for {signal.lower()} "
+            f"({name}): correct them, or set OTEL_{signal}_EXPORTER=none"
+        ) from error
 
 
 def _otlp_spans(environ: Mapping[str, str]) -> "SpanProcessor":

@@ -84,6 +84,15 @@ def test_what_cannot_be_done_is_said_without_quoting_the_environment(
     assert "canary" not in caplog.text + str([vars(record) for record in caplog.records])
 
 
+def test_variables_that_cannot_be_used_are_refused_without_quoting_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "canary"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match="traces") as caught:
+        set_up_telemetry(options(), variables)
+    assert "canary" not in str(caught.value)
+
+
 async def test_nothing_asked_is_nothing_told() -> None:
     pipeline = set_up_telemetry(options(), {})
     assert isinstance(pipeline.telemetry.tracer, NoOpTracer)
