@@ -68,7 +68,7 @@ class AgentLoop:
             messages.append(message)
             self._recorder.message_ended(message)
             if not message.tool_calls:
-                return LoopEnd(usage, message)
+                return LoopEnd(usage, message, messages=tuple(messages))
             self._gate.check()
             messages.extend(await self._batch.run(message.tool_calls))
 

@@ -74,3 +74,5 @@ class LoopEnd:
     usage: Usage
     message: AssistantMessage | None = None
     error: RunError | None = None
+    messages: tuple[Message, ...] = ()
+    """The whole conversation, `message` at its end; empty when the loop ended with an error."""

@@ -8,6 +8,7 @@ from lanewayd.clock import Clock
 from lanewayd.loop.interface import StepGate, Workplace
 from lanewayd.providers.interface import Provider
 from lanewayd.records import Run
+from lanewayd.runs.contexts import Contexts
 from lanewayd.runs.ids import Ids
 from lanewayd.runs.watches import RunWatches
 from lanewayd.store.interface import Store
@@ -64,3 +65,4 @@ class Collaborators:
     sanitiser: EventSanitiser
     settings: RunSettings
     telemetry: Telemetry = field(default_factory=Telemetry.off)
+    contexts: Contexts = field(default_factory=Contexts)

@@ -13,15 +13,17 @@ from lanewayd.loop.interface import LoopEnd, LoopStart
 from lanewayd.loop.limits import remaining_budget_s
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
-from lanewayd.messages import RunError
+from lanewayd.messages import RunError, Usage, UserMessage, valid_text
 from lanewayd.prompt.system_prompt import system_prompt
 from lanewayd.providers.interface import Provider
-from lanewayd.records import Run, ToolCallRow, ToolCallState
+from lanewayd.records import ToolCallRow, ToolCallState
 from lanewayd.runs.backoff import until_answered
 from lanewayd.runs.call_rows import call_of, requested_again
 from lanewayd.runs.collaborators import Collaborators
+from lanewayd.runs.contexts import Context
 from lanewayd.runs.outcome import Outcome, failed, finished
 from lanewayd.runs.recorder import RunRecorder
+from lanewayd.store.interface import Started
 from lanewayd.telemetry.traces import RunTrace
 from lanewayd.tools.interface import PreparedCall, Toolset
 from lanewayd.transcript.context import Standing, standing_of
@@ -34,10 +36,12 @@ class Execution:
     """One dispatch. Owner of the session lock from `work` until `close`."""
 
     def __init__(
-        self, run: Run, recorder: RunRecorder, collaborators: Collaborators, trace: RunTrace | None = None
+        self, started: Started, recorder: RunRecorder, collaborators: Collaborators, trace: RunTrace | None = None
     ) -> None:
-        """`run` as its start returned it. `trace`: None tells nobody."""
-        self._run = run
+        """`trace`: None tells nobody."""
+        run = self._run = started.run
+        self._leaf_entry_id = started.leaf_entry_id
+        self._context = Context()
         self._recorder = recorder
         self._with = collaborators
         self._trace = trace
@@ -67,7 +71,10 @@ class Execution:
             await self._workplace.prepare()
         except OSError as error:
             return failed(RunError(ErrorCode.INTERNAL.value, f"the workspace cannot be made: {error}"))
-        return _outcome_of(await loop.run(await self._loop_start(standing)))
+        end = await loop.run(await self._loop_start(standing))
+        if end.messages:
+            self._with.contexts.keep(run.session_id, self._recorder.last_entry_id, self._context.grown(end.messages))
+        return _outcome_of(end)
 
     async def close(self) -> None:
         """Give the session lock back. Idempotent."""
@@ -100,7 +107,14 @@ class Execution:
         )
 
     async def _standing(self) -> Standing:
+        """From the transcript, unless what this run goes on from is known: its first start knows where that ends."""
         store, run = self._with.store, self._run
+        if self._leaf_entry_id is not None:
+            known = self._with.contexts.take(run.session_id, self._leaf_entry_id)
+            if known is not None:
+                self._context = known
+                message = UserMessage(valid_text(run.request.message))
+                return Standing((*known.messages, message), has_started=True, turns=0, usage=Usage())
         return standing_of(await self._read(lambda: store.context(run.session_id)), run.run_id)
 
     async def _loop_start(self, standing: Standing) -> LoopStart:

@@ -85,6 +85,7 @@ class RunRecorder:
         self._merger = DeltaMerger(self._interval_s)
         self._text: list[str] = []
         self._last_text = ""
+        self._last_entry_id = ""
         self._timer: TimerHandle | None = None
         self._calls: dict[str, _OpenCall] = {}
         self._usage = Usage()
@@ -93,6 +94,11 @@ class RunRecorder:
     def used_s(self) -> float:
         """The budget used so far, by all dispatches."""
         return self._run.used_s + self._clock.monotonic() - self._started_s
+
+    @property
+    def last_entry_id(self) -> str:
+        """The run's last entry in the transcript, stored or on its way; "" before the first of this dispatch."""
+        return self._last_entry_id
 
     @property
     def last_text(self) -> str:
@@ -328,6 +334,8 @@ class RunRecorder:
         handed_over: bool = False,
         end: RunEnd | None = None,
     ) -> None:
+        if entries:
+            self._last_entry_id = entries[-1].entry_id
         now = end.ended_at if end is not None else self._clock.now()
         is_step = bool(entries or tool_calls or handed_over or end is not None)
         self._log.append(

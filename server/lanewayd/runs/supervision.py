@@ -23,7 +23,7 @@ from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, StopCause, aborted, d
 from lanewayd.runs.recorder import RunRecorder
 from lanewayd.runs.runlog import RunLog
 from lanewayd.runs.settling import Settling
-from lanewayd.store.interface import StartRun
+from lanewayd.store.interface import Started, StartRun
 from lanewayd.telemetry.traces import RunFacts, RunTrace
 from lanewayd.transcript.entries import user_body
 
@@ -66,16 +66,17 @@ class Supervision:
 
     async def supervise(self) -> None:
         """Return when the run has ended or was handed over, and nothing of it is left at work."""
-        run = await self._start()
-        if run is not None:
-            with self._with.telemetry.run(_facts_of(run)) as trace:
-                await self._supervise_started(run, trace)
+        started = await self._start()
+        if started is not None:
+            with self._with.telemetry.run(_facts_of(started.run)) as trace:
+                await self._supervise_started(started, trace)
 
-    async def _supervise_started(self, run: Run, trace: RunTrace) -> None:
+    async def _supervise_started(self, started: Started, trace: RunTrace) -> None:
         self._trace = trace
+        run = started.run
         log = RunLog(run, store=self._with.store, clock=self._with.clock)
         recorder = RunRecorder(run, log, self._with)
-        execution = Execution(run, recorder, self._with, trace)
+        execution = Execution(started, recorder, self._with, trace)
         async with asyncio.TaskGroup() as group:
             group.create_task(log.pump(), name=f"log {run.run_id}")
             try:
@@ -152,7 +153,7 @@ class Supervision:
         if remaining_s is not None:
             self._timers.append(self._with.clock.call_later(remaining_s, lambda: self.stop(StopCause.DEADLINE)))
 
-    async def _start(self) -> Run | None:
+    async def _start(self) -> Started | None:
         """The run as started; None when it was cancelled or ended before, or the server leaves first."""
         command, was_tried = self._start_command(), False
         backoff = Backoff(self._with.clock)
@@ -164,14 +165,14 @@ class Supervision:
                 await backoff.wait()
         return None
 
-    async def _try_to_start(self, command: StartRun, *, was_tried: bool) -> Run | None:
+    async def _try_to_start(self, command: StartRun, *, was_tried: bool) -> Started | None:
         store, run = self._with.store, self._run
         try:
-            return (await store.start(command)).run
+            return await store.start(command)
         except RunNotStartable:
             row = await store.run(run.tenant, run.run_id) if was_tried else None
             if row is not None and row.state is RunState.RUNNING and row.claim == run.claim + 1:
-                return row  # an earlier try was stored, only its answer said otherwise
+                return Started(row, ())  # an earlier try was stored, only its answer said otherwise
             if self._is_recovered:
                 await self._settling.settle_aborted(run)
             return None

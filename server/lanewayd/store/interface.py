@@ -121,6 +121,8 @@ class Started:
 
     run: Run
     events: tuple[StoredEvent, ...]
+    leaf_entry_id: str | None = None
+    """Where the session's transcript ended before the start's own entries, "" = it was empty; None without entries."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,10 @@ def start(transaction: Transaction, command: StartRun) -> Started:
         "update_run_started",
         {"now": to_us(command.now), "recovered": command.recovered, "accepted_no": head.accepted_no},
     )
-    add_entries(transaction, head, command.entries)
+    leaf_entry_id = add_entries(transaction, head, command.entries)
     events = add_events(transaction, head, (_with_attempt(event, head.attempt + 1) for event in command.events))
-    return Started(run_from_row(transaction.one("select_run_by_no", (head.accepted_no,))), events)
+    run = run_from_row(transaction.one("select_run_by_no", (head.accepted_no,)))
+    return Started(run, events, leaf_entry_id)
 
 
 def append(transaction: Transaction, command: AppendToRun) -> Appended:
@@ -82,26 +83,28 @@ def write_changes(transaction: Transaction, head: RunHead, changes: Sequence[Run
     return Appended(stored, run_from_row(transaction.one("select_run_by_no", (head.accepted_no,))))
 
 
-def add_entries(transaction: Transaction, head: RunHead, entries: Iterable[NewEntry]) -> None:
-    """Append to the transcript of the run's session."""
-    append_entries(transaction, (head.tenant, head.session_key, head.session_id), head.run_id, entries)
+def add_entries(transaction: Transaction, head: RunHead, entries: Iterable[NewEntry]) -> str | None:
+    """Append to the transcript of the run's session; as `append_entries`."""
+    return append_entries(transaction, (head.tenant, head.session_key, head.session_id), head.run_id, entries)
 
 
 def append_entries(
     transaction: Transaction, session: tuple[str, str, str], run_id: str, entries: Iterable[NewEntry]
-) -> None:
+) -> str | None:
     """Chain `entries` to the leaf of the session (tenant, key, id) and make the last of them the leaf.
+
+    The leaf there was, "" in an empty session; None without entries.
 
     Raises ValueError when the key does not have this session any more.
     """
     entries = list(entries)
     if not entries:
-        return
+        return None
     tenant, session_key, session_id = session
     leaf = transaction.one("select_leaf", session)
     if leaf is None:
         raise ValueError(f"session {session_id} does not exist")
-    parent_entry_id = leaf["leaf_entry_id"]
+    leaf_entry_id = parent_entry_id = str(leaf["leaf_entry_id"])
     rows = []
     for entry in entries:
         rows.append(
@@ -118,6 +121,7 @@ def append_entries(
         parent_entry_id = entry.entry_id
     transaction.execute_many("insert_entry", rows)
     transaction.execute("update_leaf", (parent_entry_id, tenant, session_key))
+    return leaf_entry_id
 
 
 def _with_attempt(event: NewEvent, attempt: int) -> NewEvent:
