@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.cases.case_files import FOLDER, cases
 
-REPOSITORY = FOLDER.parents[1]
+TESTS = FOLDER.parent
 _TEST_OF_A_CASE = re.compile(r"test_b_?(\d{3})_")
-_NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+_NAMED_TEST = re.compile(r"`(test_\w+)`")
 
 
 def functions_of(path: Path) -> set[str]:
@@ -50,10 +50,11 @@ def test_a_case_that_has_a_test_is_listed_for_a_part_only() -> None:
 
 
 def test_the_tests_that_are_named_exist() -> None:
+    """Somewhere: they may move from file to file."""
+    existing = {name for path in TESTS.rglob("test_*.py") for name in functions_of(path)}
     for file_name in ("pending.md", "replaced.md"):
         for row in rows_of(file_name):
             named = _NAMED_TEST.findall(row[-1])
             is_needed = file_name == "replaced.md" or row[1] != "all"
             assert bool(named) == is_needed, row
-            for path, name in named:
-                assert name in functions_of(REPOSITORY / path), (path, name)
+            assert set(named) <= existing, row
