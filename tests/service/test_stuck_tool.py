@@ -40,13 +40,18 @@ async def test_a_drain_leaves_without_a_tool_that_does_not_let_go(tmp_path: Path
     seams = Seams(clock=clock, exit_now=exits.put_nowait)
     async with running_service(tmp_path / "home", model=model, tools=[tool], seams=seams) as service:
         model.answer(calls_answer(("stubborn", {})))
-        await service.accept("hold on")
+        accepted = await service.accept("hold on")
         await tool.began.wait()
+        timers = clock.timer_count
         service.service.request_drain()
         service.service.request_drain()
-        while exits.empty():
-            await clock.advance(1.0)
-        assert exits.get_nowait() == 0
+        # The limits of the supervision, which then hands the run over, and of the drain.
+        await clock.wait_for_timers(timers + 2)
+        await clock.advance(31.0)
+        store = service.service.parts.store
+        while not (run := await store.run("default", accepted.run_id)) or not run.handed_over:
+            pass  # each read waits for the store
+        await clock.advance(10.0)
+        assert await exits.get() == 0
         tool.may_end.set()
-        while not service.finished.done():
-            await clock.advance(1.0)
+        assert await service.finished == 0
