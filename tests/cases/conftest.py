@@ -1,11 +1,7 @@
 """The stage of most cases: the whole service, a model service over HTTP, and the tools `rec` and `now`."""
 
-import asyncio
-import functools
-import inspect
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.cases.case_tools import NumberingTool, now_tool
@@ -15,23 +11,6 @@ from tests.fakes.model_server import ModelServer
 from tests.fakes.service import running_service
 
 from lanewayd.app import Seams
-
-LIMIT_S = 50.0
-"""Below pytest-timeout's limit, which cannot interrupt an event loop of uvloop that waits."""
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Give each async test of this folder a limit that its own loop keeps: one that hangs fails, and cleans up."""
-    test = getattr(item, "obj", None)
-    if not (isinstance(item, pytest.Function) and inspect.iscoroutinefunction(test)):
-        return
-
-    @functools.wraps(test)
-    async def limited(**fixtures: Any) -> None:
-        async with asyncio.timeout(LIMIT_S):
-            await test(**fixtures)
-
-    item.obj = limited
 
 
 @pytest.fixture

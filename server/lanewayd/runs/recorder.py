@@ -89,6 +89,7 @@ class RunRecorder:
         self._timer: TimerHandle | None = None
         self._calls: dict[str, _OpenCall] = {}
         self._usage = Usage()
+        self._is_closed = False
 
     @property
     def used_s(self) -> float:
@@ -234,6 +235,7 @@ class RunRecorder:
                     stopped = ToolResult(text, is_error=True, outcome=ToolOutcome.ABORTED)
                     self.tool_finished(call_of(call.row), stopped, duration_s=0.0, really_ran=False)
         self._append(handed_over=True)
+        self._is_closed = True
 
     def close(self, outcome: Outcome) -> None:
         """Append the end: text in progress as a message, a result for every open call, the terminal event - one change.
@@ -275,6 +277,7 @@ class RunRecorder:
             got_on=outcome.state is RunState.SUCCEEDED,
             end=end_of(outcome, ended_at),
         )
+        self._is_closed = True
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -334,6 +337,8 @@ class RunRecorder:
         handed_over: bool = False,
         end: RunEnd | None = None,
     ) -> None:
+        if self._is_closed:
+            return  # a tool that did not let go in time has nothing more to say
         if entries:
             self._last_entry_id = entries[-1].entry_id
         now = end.ended_at if end is not None else self._clock.now()
