@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,13 +11,13 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode, get_current_span
 from tests.fakes.fake_clock import FakeClock
+from tests.fakes.log_lines import kept_log_lines
 from tests.fakes.model_server import Answer, End, ModelServer, calls_answer, delta, failure, text_answer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.service import RunningService, running_service, toml_for
 from tests.fakes.telemetry_probe import Probe
 
 from laneway.v1 import agent_pb2, run_pb2
-from lanewayd.telemetry.logs import JsonLines
 from lanewayd.tools.interface import ToolContext, ToolResult
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -35,20 +34,8 @@ def probe() -> Probe:
 @pytest.fixture
 def log_lines() -> Iterator[list[str]]:
     """Every log line of the test, as the server would write it."""
-    lines: list[str] = []
-
-    class Keeper(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(self.format(record))
-
-    keeper, root = Keeper(), logging.getLogger()
-    keeper.setFormatter(JsonLines())
-    level = root.level
-    root.addHandler(keeper)
-    root.setLevel(logging.DEBUG)
-    yield lines
-    root.removeHandler(keeper)
-    root.setLevel(level)
+    with kept_log_lines() as lines:
+        yield lines
 
 
 @asynccontextmanager

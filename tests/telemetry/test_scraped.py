@@ -6,6 +6,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from tests.fakes.log_lines import kept_log_lines
 from tests.fakes.model_server import ModelServer, calls_answer, failure, text_answer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.server_process import ServerExited
@@ -14,7 +15,6 @@ from tests.telemetry.conftest import MakeServer
 from tests.telemetry.scraping import metrics_port, scraped
 
 from laneway.v1 import agent_pb2
-from lanewayd.telemetry.logs import JsonLines
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 QUIET = {"OTEL_EXPORTER_OTLP_ENDPOINT": ""}
@@ -113,20 +113,17 @@ async def test_log_lines_of_a_run_carry_the_ids_of_run_and_span(make_server: Mak
     }
 
 
-async def test_what_a_tool_makes_the_loop_log_is_joined_with_its_span(
-    tmp_path: Path, model: ModelServer, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_a_tool_makes_the_loop_log_is_joined_with_its_span(tmp_path: Path, model: ModelServer) -> None:
     """In this process, because a tool that raises is needed."""
-    formatter, lines = JsonLines(), list[dict[str, object]]()
-    caplog.handler.setFormatter(formatter)
-    caplog.handler.emit = lambda record: lines.append(json.loads(formatter.format(record)))  # type: ignore[method-assign]
     model.answer(calls_answer(("rec", {})), text_answer("done"))
     tool = RecordingTool("rec", result=ValueError("canary"))
-    async with running_service(tmp_path / "home", model=model, tools=[tool]) as service:
-        request = agent_pb2.AgentRequest(message="hello", model="mock/any")
-        metadata = (("traceparent", f"00-{TRACE}-{PARENT}-01"),)
-        run_id = (await service.agent.Agent(request, metadata=metadata)).run_id
-        await service.wait(run_id)
-    (raised,) = [line for line in lines if line["message"] == "tool raised"]
+    with kept_log_lines() as lines:
+        async with running_service(tmp_path / "home", model=model, tools=[tool]) as service:
+            request = agent_pb2.AgentRequest(message="hello", model="mock/any")
+            metadata = (("traceparent", f"00-{TRACE}-{PARENT}-01"),)
+            run_id = (await service.agent.Agent(request, metadata=metadata)).run_id
+            await service.wait(run_id)
+    (raised,) = [line for line in map(json.loads, lines) if line["message"] == "tool raised"]
     assert (raised["run_id"], raised["trace_id"]) == (run_id, TRACE)
     assert raised["span_id"]
+    assert not [line for line in lines if "canary" in line]
