@@ -31,7 +31,7 @@ from lanewayd.rpc.convert import (
     tool_outcome,
     usage,
 )
-from lanewayd.rpc.cursors import cursor_position, cursor_text
+from lanewayd.rpc.cursors import cursor_text
 from lanewayd.rpc.limits import MAX_TEXT_BYTES
 from lanewayd.rpc.run_convert import run_message
 from lanewayd.rpc.wire_text import cut, size_bytes
@@ -61,10 +61,6 @@ class WireEventCodec:
         """`encoded` with the cursor of its commit position."""
         cursor = cursor_text(store_id, position).encode()
         return b"".join((encoded, _CURSOR_TAG, bytes([len(cursor)]), cursor))
-
-    def parse_cursor(self, text: str, store_id: str) -> int:
-        """The position in `text`. Raises FieldError (FIELD_INVALID) when it is malformed or of another store."""
-        return cursor_position(text, store_id)
 
     def without_results(self, encoded: bytes) -> bytes:
         """A tool event for readers that do not want results; all of them get the same bytes."""

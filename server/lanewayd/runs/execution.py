@@ -114,7 +114,7 @@ class Execution:
             if known is not None:
                 self._context = known
                 message = UserMessage(valid_text(run.request.message))
-                return Standing((*known.messages, message), has_started=True, turns=0, usage=Usage())
+                return Standing((*known.messages, message), turns=0, usage=Usage())
         return standing_of(await self._read(lambda: store.context(run.session_id)), run.run_id)
 
     async def _loop_start(self, standing: Standing) -> LoopStart:

@@ -5,8 +5,6 @@ carry, not by who their parent is: parents die first. Nothing else is ever signa
 leaves its session (`env -i setsid ...`) is found only while a parent of it lives.
 """
 
-from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from lanewayd.clock import Clock
@@ -67,18 +65,10 @@ def find_other_starts(owner: Owner) -> list[ProcessHandle]:
 class Leftovers:
     """Ends them: TERM, two seconds, KILL, and waits for their death."""
 
-    def __init__(self, *, owner: Owner, clock: Clock, threads: Executor | None = None) -> None:
+    def __init__(self, *, owner: Owner, clock: Clock) -> None:
         self._owner = owner
         self._clock = clock
-        self._threads = threads
 
     async def end_of_other_starts(self) -> int:
         """For the start of the service, before recovery. Returns how many there were."""
-        return await self._end(lambda: find_other_starts(self._owner))
-
-    async def end_of_call(self, run_id: str, call_id: str) -> int:
-        """Everything that this start of the service began for one call. Returns how many there were."""
-        return await self._end(lambda: find_call(self._owner, run_id, call_id))
-
-    async def _end(self, find: Callable[[], list[ProcessHandle]]) -> int:
-        return await end_processes(find, clock=self._clock, grace_s=GRACE_S, threads=self._threads)
+        return await end_processes(lambda: find_other_starts(self._owner), clock=self._clock, grace_s=GRACE_S)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lanewayd.messages import AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage, Usage, UserMessage
+from lanewayd.messages import AssistantMessage, Message, StopReason, ToolCall, ToolResultMessage, Usage
 from lanewayd.records import Entry
-from lanewayd.transcript.entries import message_id_of, message_of
+from lanewayd.transcript.entries import message_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,6 @@ class Standing:
     """
 
     messages: tuple[Message, ...]
-    has_started: bool
-    """The run's user entry is there."""
     turns: int
     usage: Usage
     unsettled: tuple[ToolCall, ...] = ()
@@ -26,15 +24,14 @@ class Standing:
     final: AssistantMessage | None = None
     last_message: AssistantMessage | None = None
     """The run's last assistant message, whatever became of it."""
-    final_message_id: str = ""
 
 
 def standing_of(entries: Sequence[Entry], run_id: str) -> Standing:
     """Read a session's context, oldest entry first, from the view of `run_id`."""
     messages: list[Message] = []
-    turns, usage, has_started = 0, Usage(), False
+    turns, usage = 0, Usage()
     unsettled: tuple[ToolCall, ...] = ()
-    unsettled_entry_id = final_message_id = ""
+    unsettled_entry_id = ""
     final: AssistantMessage | None = None
     last: AssistantMessage | None = None
     for entry in entries:
@@ -44,9 +41,7 @@ def standing_of(entries: Sequence[Entry], run_id: str) -> Standing:
         messages.append(message)
         if entry.run_id != run_id:
             continue
-        if isinstance(message, UserMessage):
-            has_started = True
-        elif isinstance(message, AssistantMessage):
+        if isinstance(message, AssistantMessage):
             turns += 1
             usage += message.usage
             last = message
@@ -55,9 +50,6 @@ def standing_of(entries: Sequence[Entry], run_id: str) -> Standing:
             unsettled_entry_id = entry.entry_id
             is_final = not unsettled and message.stop_reason not in (StopReason.ERROR, StopReason.ABORTED)
             final = message if is_final else None
-            final_message_id = message_id_of(entry) if is_final else ""
         elif isinstance(message, ToolResultMessage):
             unsettled, final = (), None
-    return Standing(
-        tuple(messages), has_started, turns, usage, unsettled, unsettled_entry_id, final, last, final_message_id
-    )
+    return Standing(tuple(messages), turns, usage, unsettled, unsettled_entry_id, final, last)

@@ -90,11 +90,6 @@ def message_of(entry: Entry) -> Message | None:
     return None
 
 
-def message_id_of(entry: Entry) -> str:
-    """The message id an assistant entry was streamed under."""
-    return str(json.loads(entry.body_json).get("message_id", ""))
-
-
 def _text_of(body: dict[str, Any]) -> str:
     return "".join(part["text"] for part in body["content"] if part["type"] == "text")
 

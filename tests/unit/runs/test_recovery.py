@@ -31,7 +31,7 @@ RUN = Run(
     0,
     NOW,
 )
-GOING_ON = Standing((), True, 0, Usage())
+GOING_ON = Standing((), 0, Usage())
 FINAL = replace(GOING_ON, final=ANSWER)
 
 

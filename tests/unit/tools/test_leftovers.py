@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import pytest
 from tests.fakes.fake_clock import FakeClock
 
-from lanewayd.tools.leftovers import Leftovers, Owner, find_other_starts
-from lanewayd.tools.processes import ProcessHandle, close_all, living_processes, with_descendants
+from lanewayd.tools.leftovers import Leftovers, Owner, find_call, find_other_starts
+from lanewayd.tools.processes import ProcessHandle, close_all, end_processes, living_processes, with_descendants
 
 # Another test process must not take our processes for its own.
 HOME = f"home-{uuid.uuid4().hex}"
@@ -72,9 +72,8 @@ async def test_what_another_start_left_is_dead_afterwards_and_nothing_else() -> 
 
 async def test_one_call_can_be_ended() -> None:
     clock = FakeClock()
-    leftovers = Leftovers(owner=NOW, clock=clock)
     with orphans(str(NOW), "call_1") as ended, orphans(str(NOW), "call_2") as spared:
-        ending = asyncio.create_task(leftovers.end_of_call("run_1", "call_1"))
+        ending = asyncio.create_task(end_processes(lambda: find_call(NOW, "run_1", "call_1"), clock=clock, grace_s=2))
         await clock.wait_for_timers(1)
         await clock.advance(2)
         assert await ending == 2

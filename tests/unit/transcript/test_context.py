@@ -52,14 +52,14 @@ def entries(run_id: str, *messages: Message) -> list[Entry]:
 
 def test_nothing_of_the_run_means_it_has_not_started() -> None:
     standing = standing_of(entries("other", USER, ANSWER), "run")
-    assert (standing.has_started, standing.turns, standing.usage) == (False, 0, Usage())
+    assert (standing.turns, standing.usage) == (0, Usage())
     assert (standing.unsettled, standing.final, standing.last_message) == ((), None, None)
     assert standing.messages == (USER, ANSWER)
 
 
 def test_after_the_user_turn_comes_the_first_model_call() -> None:
     standing = standing_of(entries("run", USER), "run")
-    assert (standing.has_started, standing.turns, standing.unsettled, standing.final) == (True, 0, (), None)
+    assert (standing.turns, standing.unsettled, standing.final) == (0, (), None)
 
 
 def test_calls_without_results_are_unsettled() -> None:
@@ -77,7 +77,7 @@ def test_after_the_results_comes_the_next_model_call() -> None:
 @pytest.mark.parametrize("answer", [ANSWER, CUT, NO_CALLS], ids=["stop", "length", "tool use without calls"])
 def test_an_answer_without_calls_is_final(answer: AssistantMessage) -> None:
     standing = standing_of(entries("run", USER, ASKS, *RESULTS, answer), "run")
-    assert (standing.final, standing.final_message_id, standing.unsettled) == (answer, "msg_5", ())
+    assert (standing.final, standing.unsettled) == (answer, ())
     assert (standing.turns, standing.usage) == (2, USAGE + USAGE)
 
 

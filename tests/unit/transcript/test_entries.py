@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +22,6 @@ from lanewayd.messages import (
 from lanewayd.records import Entry, EntryKind
 from lanewayd.transcript.entries import (
     assistant_body,
-    message_id_of,
     message_of,
     reset_body,
     tool_result_body,
@@ -129,13 +127,6 @@ def test_a_body_has_the_shape_that_the_contract_shows() -> None:
     }
 
 
-def test_a_reset_is_no_message_and_has_no_message_id() -> None:
+def test_a_reset_is_no_message() -> None:
     entry = Entry("e", "", "s", "", NOW, EntryKind.RESET, reset_body())
     assert message_of(entry) is None
-    assert message_id_of(entry) == ""
-
-
-@pytest.mark.parametrize("message", [UserMessage("x"), ToolResultMessage("c", "n", "t")])
-def test_only_an_assistant_message_has_a_message_id(message: Message) -> None:
-    assert message_id_of(stored(message)) == ""
-    assert message_id_of(stored(AssistantMessage((), "p", "m", StopReason.STOP))) == "msg_1"
