@@ -11,11 +11,12 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from lanewayd.rpc.methods import Context
+
 LIVENESS = "laneway.liveness"
 """SERVING as long as the process is there, also while it drains."""
 
 _Status = health_pb2.HealthCheckResponse
-_Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class HealthHandlers(health_pb2_grpc.HealthServicer):
@@ -44,19 +45,19 @@ class HealthHandlers(health_pb2_grpc.HealthServicer):
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def Check(self, request: health_pb2.HealthCheckRequest, context: _Context) -> health_pb2.HealthCheckResponse:
+    async def Check(self, request: health_pb2.HealthCheckRequest, context: Context) -> health_pb2.HealthCheckResponse:
         status = self._status(request.service)
         if status == _Status.SERVICE_UNKNOWN:
             await context.abort(grpc.StatusCode.NOT_FOUND, "There is no service of this name.")
         return _Status(status=status)
 
-    async def List(self, request: Any, context: _Context) -> Any:
+    async def List(self, request: Any, context: Context) -> Any:
         names = (*self._readiness_names, LIVENESS)
         statuses = {name: _Status(status=self._status(name)) for name in names}
         # The annotations of grpcio-health-checking do not know List yet.
         return health_pb2.HealthListResponse(statuses=statuses)  # type: ignore[attr-defined]
 
-    async def Watch(self, request: health_pb2.HealthCheckRequest, context: _Context) -> None:
+    async def Watch(self, request: health_pb2.HealthCheckRequest, context: Context) -> None:
         sent = None
         while True:
             changed = self._changed  # taken before the status, so that no change is missed

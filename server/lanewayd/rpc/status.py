@@ -1,7 +1,6 @@
 """Refusals as gRPC statuses: one table, one shape of details, one translation for all handlers."""
 
 import logging
-import traceback
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,6 +14,7 @@ from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.messages import valid_text
 from lanewayd.rpc.limits import MAX_ERROR_TEXT_BYTES
 from lanewayd.rpc.wire_text import cut
+from lanewayd.telemetry.logs import trace_without_texts
 
 _logger = logging.getLogger(__name__)
 
@@ -146,19 +146,8 @@ async def errors_as_status(context: grpc.aio.ServicerContext[Any, Any], method: 
             extra={
                 "rpc_method": method,
                 "error_type": type(error).__name__,
-                "error_trace": _trace_without_texts(error),
+                "error_trace": trace_without_texts(error),
             },
         )
         unexpected = LanewayError(ErrorCode.INTERNAL, _UNEXPECTED)
         await context.abort_with_status(rpc_status.to_status(status_of(unexpected)))
-
-
-def _trace_without_texts(error: BaseException) -> str:
-    """Where `error` and its causes were raised: types and code lines, no values."""
-    parts: list[str] = []
-    seen: BaseException | None = error
-    while seen is not None and len(parts) < 5:
-        frames = "".join(traceback.format_tb(seen.__traceback__))
-        parts.append(f"{type(seen).__name__}\n{frames}")
-        seen = seen.__cause__ or seen.__context__
-    return "caused by ".join(parts)

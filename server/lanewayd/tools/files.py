@@ -13,7 +13,7 @@ from lanewayd.messages import ToolSpec
 from lanewayd.tools.confinement import PathRefused
 from lanewayd.tools.file_access import FileAccess, chunks_of, opened, replace_file
 from lanewayd.tools.interface import ToolContext, ToolResult
-from lanewayd.tools.result_limits import result_limit_chars
+from lanewayd.tools.result_limits import CHARS_PER_TOKEN, result_limit_chars
 from lanewayd.tools.terminal_text import without_nul
 from lanewayd.tools.text_edit import EditRefused, replace_once
 from lanewayd.tools.text_pages import Page, PageLimits, PageReader
@@ -22,7 +22,6 @@ _PAGE_LINES = 2_000
 _PAGE_BYTES = 50 * 1024
 _MOST_PAGES = 4
 _WINDOW_SHARE = 0.1
-_CHARS_PER_TOKEN = 4
 _AUTO_READ_BYTES = (32 * 1024, 128 * 1024)
 _NOTICE_ROOM_CHARS = 600
 _SNIFFED_BYTES = 8_192
@@ -168,7 +167,7 @@ def _page_limits(limit_lines: int | None, context_window_tokens: int) -> PageLim
     if limit_lines is not None:
         return PageLimits(min(limit_lines, _PAGE_LINES), _PAGE_BYTES, chars)
     least, most = _AUTO_READ_BYTES
-    share = int(context_window_tokens * _WINDOW_SHARE * _CHARS_PER_TOKEN)
+    share = int(context_window_tokens * _WINDOW_SHARE * CHARS_PER_TOKEN)
     return PageLimits(_PAGE_LINES * _MOST_PAGES, min(max(least, min(share, most)), _PAGE_BYTES * _MOST_PAGES), chars)
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 NO_OUTPUT = "(no output)"
 MIN_KEPT_CHARS = 2_000
-_CHARS_PER_TOKEN = 4
+CHARS_PER_TOKEN = 4
+"""A rough average, for limits that are given as a share of a context window."""
 _WINDOW_SHARE = 0.3
 _TAIL_SHARE = 0.3
 _MAX_TAIL_CHARS = 4_000
@@ -46,7 +47,7 @@ def result_limit_chars(context_window_tokens: int) -> int:
         cap = 16_000
     if context_window_tokens <= 0:
         return cap
-    share = int(context_window_tokens * _WINDOW_SHARE * _CHARS_PER_TOKEN)
+    share = int(context_window_tokens * _WINDOW_SHARE * CHARS_PER_TOKEN)
     return max(MIN_KEPT_CHARS + _MARK_ROOM_CHARS, min(share, cap))
 
 
