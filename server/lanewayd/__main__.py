@@ -41,8 +41,8 @@ def serve(
     """Read the settings and run the server until it leaves; the exit code. `assignments` are `name=value`."""
     # Before grpc is imported, which the import of app does: its fork handlers would write a line per child process.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-    from lanewayd.app import main as run_app  # noqa: PLC0415
-    from lanewayd.config import Flags, load_settings  # noqa: PLC0415
+    from lanewayd.app import main as run_app  # noqa: PLC0415 - after the line above
+    from lanewayd.config import Flags, load_settings  # noqa: PLC0415 - with app
 
     try:
         settings: dict[str, str] = {}

@@ -34,7 +34,7 @@ class IdleWatchdog:
 
     def __enter__(self) -> None:
         self._task = asyncio.current_task()
-        assert self._task is not None, "a watchdog needs a task to interrupt"  # noqa: S101
+        assert self._task is not None, "a watchdog needs a task to interrupt"  # noqa: S101 - a bug of the caller
         self._cancelling = self._task.cancelling()
         self._began_at = self._clock.monotonic()
         self._has_expired = False

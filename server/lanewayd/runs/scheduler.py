@@ -19,9 +19,8 @@ logger = logging.getLogger(__name__)
 
 GATE_LIMIT_S = 30.0
 """A run with one charge holds the recovery gate no longer than this (D-2)."""
-
-
 LONG_WAIT_S = 2.0
+"""A run that waited for its turn at least so long is logged (R-2.14)."""
 
 
 class Scheduler:

@@ -195,6 +195,6 @@ def _lane(asked_for: str, depth: int) -> str:
 
 def _say_queued(transaction: Transaction, run: Run) -> tuple[StoredEvent, ...]:
     head = run_head(transaction, run.run_id)
-    assert head is not None, "inserted above"  # noqa: S101
+    assert head is not None, "inserted above"  # noqa: S101 - for the type checker
     payload = QueueChange(QueuePhase.QUEUED, position=run.queue_position)
     return add_events(transaction, head, (NewEvent(run.accepted_at, payload),))
