@@ -16,7 +16,7 @@ from lanewayd.rpc.limits import MAX_ERROR_TEXT_BYTES
 from lanewayd.rpc.wire_text import cut
 from lanewayd.telemetry.logs import trace_without_texts
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 DOMAIN = "laneway"
 
@@ -141,7 +141,7 @@ async def errors_as_status(context: grpc.aio.ServicerContext[Any, Any], method: 
     except grpc.aio.AbortError:
         raise
     except Exception as error:  # noqa: BLE001 - the edge of a call: the caller must get a status with a reason
-        _logger.error(  # noqa: TRY400 - the exception's text would be logged with it
+        logger.error(  # noqa: TRY400 - the exception's text would be logged with it
             "call failed unexpectedly",
             extra={
                 "rpc_method": method,
