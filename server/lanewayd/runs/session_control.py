@@ -41,11 +41,12 @@ class SessionControl:
             )
         return receipt.aborted_run_ids + receipt.cancelled_run_ids
 
-    async def reset(self, tenant: str, session_key: str, entry: NewEntry) -> Session:
-        """Append the reset entry. Raises SESSION_NOT_FOUND, SESSION_ACTIVE, SESSION_BUSY."""
+    async def reset(self, tenant: str, session_key: str) -> Session:
+        """Append the entry that begins a fresh window. Raises SESSION_NOT_FOUND, SESSION_ACTIVE, SESSION_BUSY."""
         await self._check_idle(tenant, session_key)
         held = await self._locks.acquire(tenant, session_key, run_id="")
         try:
+            entry = NewEntry(self._ids.entry(), self._clock.now(), EntryKind.RESET, reset_body())
             return await self._store.reset_session(ResetSession(tenant, session_key, entry))
         finally:
             await self._locks.release(held)
@@ -58,10 +59,6 @@ class SessionControl:
             await self._store.delete_session(DeleteSession(tenant, session_key))
         finally:
             await self._locks.release(held)
-
-    def reset_entry(self) -> NewEntry:
-        """The entry after which a fresh window begins."""
-        return NewEntry(self._ids.entry(), self._clock.now(), EntryKind.RESET, reset_body())
 
     async def lines(self, session: Session) -> AsyncGenerator[str, None]:
         """The transcript as JSON lines, read in pages."""

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Protocol
 
-from lanewayd.records import Entry, NewEntry, Session
+from lanewayd.records import Entry, Session
 
 
 class SessionStore(Protocol):
@@ -19,7 +19,7 @@ class SessionStore(Protocol):
 class SessionWriter(Protocol):
     """Changes a session under its write lock. Both raise SESSION_NOT_FOUND and SESSION_ACTIVE."""
 
-    async def reset(self, tenant: str, session_key: str, entry: NewEntry) -> Session: ...
+    async def reset(self, tenant: str, session_key: str) -> Session: ...
     async def delete(self, tenant: str, session_key: str) -> None: ...
 
 
@@ -35,9 +35,3 @@ class Exporter(Protocol):
 
     def lines(self, session: Session) -> AsyncGenerator[str, None]:
         """JSON lines without their line end (spec 03, 7.2)."""
-
-
-class EntryMaker(Protocol):
-    """Makes the entry that marks a reset."""
-
-    def reset_entry(self) -> NewEntry: ...

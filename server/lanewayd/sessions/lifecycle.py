@@ -5,7 +5,7 @@ from datetime import datetime
 
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.records import Entry, Session
-from lanewayd.sessions.interface import EntryMaker, Exporter, SessionStopper, SessionStore, SessionWriter
+from lanewayd.sessions.interface import Exporter, SessionStopper, SessionStore, SessionWriter
 from lanewayd.sessions.keys import canonical_key
 
 NumberedEntries = list[tuple[int, Entry]]
@@ -21,13 +21,11 @@ class Sessions:
         writer: SessionWriter,
         stopper: SessionStopper,
         exporter: Exporter,
-        entry_maker: EntryMaker,
     ) -> None:
         self._store = store
         self._writer = writer
         self._stopper = stopper
         self._exporter = exporter
-        self._entry_maker = entry_maker
 
     async def get(self, tenant: str, session_key: str) -> Session:
         """The session. Raises SESSION_NOT_FOUND, SESSION_KEY_MALFORMED."""
@@ -53,8 +51,7 @@ class Sessions:
             if force:
                 stopped += await self._stopper.stop(tenant, session.session_key, stop_reason="reset")
             try:
-                entry = self._entry_maker.reset_entry()
-                return await self._writer.reset(tenant, session.session_key, entry), stopped
+                return await self._writer.reset(tenant, session.session_key), stopped
             except LanewayError as error:
                 if not force or error.code is not ErrorCode.SESSION_ACTIVE:
                     raise  # with force: a message came in between; it is stopped too
