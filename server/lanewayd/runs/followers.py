@@ -121,28 +121,26 @@ class Followers:
         Raises RUN_NOT_FOUND; CURSOR_PRUNED, also in mid-stream; CURSOR_AHEAD; DRAINING.
         """
         with self._following(("run", tenant, run_id)) as (topic, signal):
-            run = await self._existing(tenant, run_id)
+            reader = _Reader(0)
             if after_seq is None:
+                run = await self._existing(tenant, run_id)
                 yield Snapshot(run, run.first_seq, run.last_seq)
-                seq = run.first_seq - 1
-            else:
-                seq = after_seq
+                after_seq = run.first_seq - 1
+            seq = after_seq
+            first = await self._run_page(tenant, run_id, seq)
+            if not first.events:
+                run = await self._existing(tenant, run_id)
                 _check_seq(run, seq)
-            if run.state.is_ended and seq >= run.last_seq:
-                return
-            # Who begins at the end of the log has missed nothing up to now; others get a position with each event.
-            reader = _Reader(await self._store.last_position() if seq == run.last_seq else 0)
+                if run.state.is_ended and seq >= run.last_seq:
+                    return
+                # Who begins at the end of the log has missed nothing up to now; others get a position with each event.
+                if seq == run.last_seq:
+                    reader.position = await self._store.last_position()
 
             async def read() -> EventPage:
-                page = await self._store.run_events(tenant, run_id, after_seq=seq, limit=PAGE_EVENTS)
-                if page is None:
-                    raise _not_found(run_id)
-                if page.earliest > seq + 1:
-                    raise await self._pruned(tenant, run_id)
-                self._metrics.subscriber_lag(page.latest - seq)
-                return page
+                return await self._run_page(tenant, run_id, seq)
 
-            async for item in self._read_on(topic, signal, reader, read):
+            async for item in self._read_on(topic, signal, reader, read, first=first):
                 if isinstance(item, StoredEvent):
                     if item.seq <= seq:
                         continue
@@ -188,16 +186,30 @@ class Followers:
                 yield item
 
     async def _read_on(
-        self, topic: _Topic, signal: asyncio.Event, reader: _Reader, read: Callable[[], Awaitable[EventPage]]
+        self,
+        topic: _Topic,
+        signal: asyncio.Event,
+        reader: _Reader,
+        read: Callable[[], Awaitable[EventPage]],
+        *,
+        first: EventPage | None = None,
     ) -> AsyncGenerator[StoredEvent | Progress, None]:
-        """Events above the reader's position, then what is published; Progress after a silence."""
+        """Events above the reader's position, then what is published; Progress after a silence.
+
+        `first` is a page that was read since the topic is followed.
+        """
+        if first is not None:
+            reader.is_caught_up = len(first.events) < PAGE_EVENTS
+            for event in first.events:
+                reader.position = event.position
+                yield event
         while True:
             signal.clear()  # before the read, so that no append is missed
             events = topic.after(reader.position) if reader.is_caught_up else None
             if events is None:
                 page = await read()
                 events = list(page.events)
-                reader.is_caught_up = not events
+                reader.is_caught_up = len(events) < PAGE_EVENTS  # what came after the read is in the tail
             for event in events:
                 reader.position = event.position
                 yield event
@@ -228,6 +240,15 @@ class Followers:
         finally:
             timer.cancel()
         return not is_silent
+
+    async def _run_page(self, tenant: str, run_id: str, seq: int) -> EventPage:
+        page = await self._store.run_events(tenant, run_id, after_seq=seq, limit=PAGE_EVENTS)
+        if page is None:
+            raise _not_found(run_id)
+        if page.earliest > seq + 1:
+            raise await self._pruned(tenant, run_id)
+        self._metrics.subscriber_lag(page.latest - seq)
+        return page
 
     async def _existing(self, tenant: str, run_id: str) -> Run:
         run = await self._store.run(tenant, run_id)

@@ -61,7 +61,7 @@ class Recovery:
         """Classify all unended runs; return how many were interrupted. Raises StoreUnavailable."""
         interrupted = 0
         for run in await self._store.unended_runs():
-            self._watches.open(run.run_id)
+            self._watches.open(run)
             if run.state is RunState.QUEUED:
                 self._scheduler.enqueue(run)
                 continue

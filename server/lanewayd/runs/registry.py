@@ -136,14 +136,14 @@ class RunRegistry:
 
     async def wait(self, tenant: str, run_id: str, timeout_s: float) -> WaitResult:
         """The run when it has ended, or as it is after `timeout_s` or when the server leaves. Raises RUN_NOT_FOUND."""
-        watch = self._watches.find(run_id)  # before the read, so that no end is missed
-        run = await self.run(tenant, run_id)
-        if not run.state.is_ended and watch is None:
+        watch = self._watches.find(run_id)
+        if watch is None or watch.tenant != tenant:
+            run = await self.run(tenant, run_id)
             watch = self._watches.find(run_id)
-        if run.state.is_ended or watch is None:
-            return WaitResult(WaitOutcome.ENDED if run.state.is_ended else WaitOutcome.EXPIRED, run)
+            if run.state.is_ended or watch is None:
+                return WaitResult(WaitOutcome.ENDED if run.state.is_ended else WaitOutcome.EXPIRED, run)
         await self._watches.until_ended(watch, timeout_s)
-        run = await self.run(tenant, run_id)
+        run = watch.ended or await self.run(tenant, run_id)
         if run.state.is_ended:
             return WaitResult(WaitOutcome.ENDED, run)
         outcome = WaitOutcome.DRAINING if self._watches.is_leaving else WaitOutcome.EXPIRED
@@ -190,7 +190,7 @@ class RunRegistry:
             if result.run is not None:
                 logger.info("run accepted", extra=_fields(result.run))
                 self._metrics.run_accepted(result.run.request.lane, result.run.request.priority.name.lower())
-                self._watches.open(result.run_id)
+                self._watches.open(result.run)
                 self._scheduler.enqueue(result.run)
         elif isinstance(result, Started):
             logger.info("run started", extra={**_fields(result.run), "attempt": result.run.attempt})
@@ -212,7 +212,7 @@ class RunRegistry:
         reason = run.error.reason if run.error is not None else ""
         logger.info("run ended", extra={**_fields(run), "stop_reason": run.stop_reason, "reason": reason})
         self._metrics.run_ended(run.state.value, reason or run.stop_reason)
-        self._watches.close(run.run_id)
+        self._watches.close(run)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

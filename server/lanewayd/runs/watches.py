@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 
 from lanewayd.clock import Clock
 from lanewayd.messages import RunError
+from lanewayd.records import Run
 
 
 @dataclass(eq=False, slots=True)
 class Watch:
     """One unended run, until its terminal event is readable."""
 
-    has_ended: bool = False
+    tenant: str
+    ended: Run | None = None
+    """The run as it ended."""
     pending_error: RunError | None = None
     waiters: set["asyncio.Future[None]"] = field(default_factory=set)
 
@@ -32,9 +35,9 @@ class RunWatches:
         """Waits do not block any more."""
         return self._is_leaving
 
-    def open(self, run_id: str) -> None:
+    def open(self, run: Run) -> None:
         """The run exists and has not ended."""
-        self._watches.setdefault(run_id, Watch())
+        self._watches.setdefault(run.run_id, Watch(run.tenant))
 
     def find(self, run_id: str) -> Watch | None:
         """None for a run that has ended or is not of this process."""
@@ -46,11 +49,11 @@ class RunWatches:
         if watch is not None:
             watch.pending_error = error
 
-    def close(self, run_id: str) -> None:
-        """The run has ended: wake all who wait. Idempotent."""
-        watch = self._watches.pop(run_id, None)
+    def close(self, run: Run) -> None:
+        """The run has ended, as it is given: wake all who wait. Idempotent."""
+        watch = self._watches.pop(run.run_id, None)
         if watch is not None:
-            watch.has_ended = True
+            watch.ended = run
             _wake(watch)
 
     def leave(self) -> None:
@@ -61,7 +64,7 @@ class RunWatches:
 
     async def until_ended(self, watch: Watch, timeout_s: float) -> None:
         """Return when the run has ended, the server leaves, or `timeout_s` is over."""
-        if watch.has_ended or self._is_leaving or timeout_s <= 0:
+        if watch.ended is not None or self._is_leaving or timeout_s <= 0:
             return
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         watch.waiters.add(woken)
