@@ -8,7 +8,7 @@ from lanewayd.messages import Payload, RunError, ToolOutcome, Usage
 
 
 class RunState(StrEnum):
-    """The states of the contract; runs/states.py holds the allowed transitions."""
+    """The states of the contract."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -21,6 +21,20 @@ class RunState(StrEnum):
     @property
     def is_ended(self) -> bool:
         return self not in (RunState.QUEUED, RunState.RUNNING, RunState.MERGED)
+
+
+ALLOWED_TRANSITIONS: dict[RunState, frozenset[RunState]] = {
+    RunState.QUEUED: frozenset({RunState.RUNNING, RunState.CANCELLED, RunState.MERGED}),
+    RunState.RUNNING: frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED, RunState.TIMED_OUT}),
+    RunState.MERGED: frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED, RunState.TIMED_OUT}),
+}
+"""The only ways from state to state; an ended run goes nowhere. The store checks each change of a row against it."""
+
+
+def check_transition(before: RunState, after: RunState) -> None:
+    """Raises ValueError unless a run may go from `before` to `after` in one step."""
+    if after not in ALLOWED_TRANSITIONS.get(before, frozenset()):
+        raise ValueError(f"a run cannot go from {before.value} to {after.value}")
 
 
 class Disposition(StrEnum):

@@ -128,19 +128,19 @@ class Followers:
                 after_seq = run.first_seq - 1
             seq = after_seq
             first = await self._run_page(tenant, run_id, seq)
+            if seq > first.latest:
+                raise _cursor_error(ErrorCode.CURSOR_AHEAD, await self._existing(tenant, run_id))
             if not first.events:
-                run = await self._existing(tenant, run_id)
-                _check_seq(run, seq)
-                if run.state.is_ended and seq >= run.last_seq:
+                if first.has_ended:
                     return
                 # Who begins at the end of the log has missed nothing up to now; others get a position with each event.
-                if seq == run.last_seq:
-                    reader.position = await self._store.last_position()
+                reader.position = first.position
 
             async def read() -> EventPage:
                 return await self._run_page(tenant, run_id, seq)
 
-            async for item in self._read_on(topic, signal, reader, read, first=first):
+            # An empty page says nothing of what was stored while the position was looked up: it is read again.
+            async for item in self._read_on(topic, signal, reader, read, first=first if first.events else None):
                 if isinstance(item, StoredEvent):
                     if item.seq <= seq:
                         continue
@@ -287,13 +287,6 @@ def _checked(page: EventPage, position: int) -> EventPage:
             ErrorCode.CURSOR_PRUNED, "events above the cursor are gone; begin at the earliest", metadata=bounds
         )
     return page
-
-
-def _check_seq(run: Run, after_seq: int) -> None:
-    if after_seq > run.last_seq:
-        raise _cursor_error(ErrorCode.CURSOR_AHEAD, run)
-    if after_seq < run.first_seq - 1:
-        raise _cursor_error(ErrorCode.CURSOR_PRUNED, run)
 
 
 def _cursor_error(code: ErrorCode, run: Run) -> LanewayError:

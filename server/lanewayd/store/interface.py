@@ -291,6 +291,10 @@ class EventPage:
     """run: first_seq; session and all: the lowest position that is still complete."""
     latest: int
     """run: last_seq; session and all: the last committed position."""
+    position: int = 0
+    """The last committed position."""
+    has_ended: bool = False
+    """run: it has ended; nothing follows `latest`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,13 @@ def run_events(snapshot: Snapshot, tenant: str, run_id: str, after_seq: int, lim
     if log is None:
         return None
     rows = snapshot.all("select_run_events", (log["accepted_no"], after_seq, limit))
-    return EventPage(tuple(map(event_from_row, rows)), log["first_seq"], log["last_seq"])
+    return EventPage(
+        tuple(map(event_from_row, rows)),
+        log["first_seq"],
+        log["last_seq"],
+        position=last_position(snapshot),
+        has_ended=bool(log["has_ended"]),
+    )
 
 
 def session_events(snapshot: Snapshot, tenant: str, session_key: str, after: int, limit: int) -> EventPage:
@@ -120,7 +126,8 @@ def session_events(snapshot: Snapshot, tenant: str, session_key: str, after: int
         rows = snapshot.all("select_run_events", (log["accepted_no"], _last_seq_up_to(snapshot, log, after), limit))
         events = sorted([*events, *map(event_from_row, rows)], key=lambda event: event.position)[:limit]
     pruned = snapshot.one("select_session_pruned", names)[0]
-    return EventPage(tuple(events), pruned + 1, last_position(snapshot))
+    latest = last_position(snapshot)
+    return EventPage(tuple(events), pruned + 1, latest, position=latest)
 
 
 def _last_seq_up_to(snapshot: Snapshot, log: Row, position: int) -> int:
@@ -141,7 +148,8 @@ def all_events(snapshot: Snapshot, tenant: str, after: int, limit: int) -> Event
     """The tenant's events above a position."""
     pruned = snapshot.one("select_tenant_pruned", (tenant,))[0]
     rows = snapshot.all("select_tenant_events", (tenant, after, limit))
-    return EventPage(tuple(map(event_from_row, rows)), pruned + 1, last_position(snapshot))
+    latest = last_position(snapshot)
+    return EventPage(tuple(map(event_from_row, rows)), pruned + 1, latest, position=latest)
 
 
 def session_start_position(snapshot: Snapshot, tenant: str, session_key: str) -> int:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lanewayd.errors import ClaimLost, RunNotStartable
 from lanewayd.events import Lifecycle, NewEvent, is_terminal
-from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState
+from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState, check_transition
 from lanewayd.store.commands.event_log import RunHead, add_events, run_head
 from lanewayd.store.interface import Appended, AppendToRun, RunChange, RunEnd, SettleRun, Started, StartRun
 from lanewayd.store.run_rows import error_json, payloads_json, run_from_row, usage_json
@@ -154,6 +154,7 @@ def _put_tool_calls(transaction: Transaction, calls: Sequence[ToolCallRow]) -> N
 
 
 def _write_end(transaction: Transaction, head: RunHead, end: RunEnd) -> None:
+    check_transition(RunState(head.state), end.state)
     transaction.execute(
         "update_run_ended",
         {

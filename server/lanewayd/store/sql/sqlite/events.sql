@@ -6,8 +6,8 @@ INSERT INTO events (position, tenant, session_key, run_id, run_no, seq, kind, is
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: select_run_log
--- Where a run's log begins and ends.
-SELECT accepted_no, first_seq, last_seq FROM runs WHERE run_id = ? AND tenant = ?;
+-- Where a run's log begins and ends, and whether it may still grow.
+SELECT accepted_no, first_seq, last_seq, ended_at IS NOT NULL AS has_ended FROM runs WHERE run_id = ? AND tenant = ?;
 
 -- name: select_run_events
 -- In the run's order.
