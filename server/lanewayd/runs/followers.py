@@ -139,8 +139,7 @@ class Followers:
             async def read() -> EventPage:
                 return await self._run_page(tenant, run_id, seq)
 
-            # An empty page says nothing of what was stored while the position was looked up: it is read again.
-            async for item in self._read_on(topic, signal, reader, read, first=first if first.events else None):
+            async for item in self._read_on(topic, signal, reader, read, first=first):
                 if isinstance(item, StoredEvent):
                     if item.seq <= seq:
                         continue

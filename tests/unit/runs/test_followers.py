@@ -241,14 +241,14 @@ async def test_b040_replay_and_live_join_without_overlap_or_hole(desk: Desk) -> 
     assert seqs(got) == list(range(101, 652))
 
 
-async def test_an_event_committed_before_the_position_is_read_is_not_skipped(desk: Desk) -> None:
+async def test_an_event_that_is_stored_while_the_first_page_is_read_is_not_skipped(desk: Desk) -> None:
     await running(desk.store, "r")
     async with aclosing(desk.followers.follow_run(TENANT, "r", 1)) as items:
-        async with held_reads(desk, "run") as held:
+        async with held_reads(desk, "run_events") as held:
             reading = asyncio.create_task(anext(items))
-            row = await soon(held.get())
+            page = await soon(held.get())
             await desk.end("r", 2)
-        row.set_result(None)
+        page.set_result(None)
         item = await soon(reading)
-        assert isinstance(item, StoredEvent)
-        assert item.seq == 2
+    assert isinstance(item, StoredEvent)
+    assert item.seq == 2
