@@ -244,7 +244,9 @@ class Service:
             self._collaborators,
             scheduler=self._scheduler,
             agents=self._models,
-            limits=AcceptLimits(settings.limits.max_queued_runs, settings.limits.max_depth),
+            limits=AcceptLimits(
+                settings.limits.max_queued_runs, settings.limits.max_depth, settings.limits.max_session_key_bytes
+            ),
         )
         metrics = self._pipeline.telemetry.metrics
         self._followers = Followers(self._store, clock, metrics=metrics)

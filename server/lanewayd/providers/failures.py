@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from lanewayd.errors import ErrorCode
-from lanewayd.messages import RunError
+from lanewayd.messages import RunError, valid_text
 from lanewayd.providers.redaction import excerpt
 
 SHORT_WINDOW_S = 60.0
@@ -196,7 +196,7 @@ def run_error(cause: Fault, *, provider: str, model: str, http_status: int = 0) 
         message += f" The provider said: {cause.said}"
     return RunError(
         cause.reason.value,
-        message,
+        valid_text(message),
         provider=provider,
         model=model,
         http_status=http_status,

@@ -5,6 +5,8 @@ import re
 MAX_SAID_CHARS = 500
 _HIDDEN = "[redacted]"
 _CUT = "…"
+_SHORTEST_SECRET_CHARS = 6
+"""A shorter key hides nothing and would tear holes into words."""
 _CREDENTIALS = re.compile(
     r"""(?ix)
     (?:bearer|basic)\s+[\w.~+/=-]{8,}
@@ -27,7 +29,7 @@ def excerpt(text: str) -> str:
 
 def hide_secret(text: str, secret: str) -> str:
     """`text` without `secret`, also where the cut of `excerpt` went through it."""
-    if not secret:
+    if len(secret) < _SHORTEST_SECRET_CHARS:
         return text
     text = text.replace(secret, _HIDDEN)
     for size in range(len(secret) - 1, 3, -1):

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from lanewayd.errors import ErrorCode
-from lanewayd.messages import StopReason, Usage
+from lanewayd.messages import StopReason, Usage, valid_text
 
 _TURN_FIELDS = ("text", "reasoning", "delay_s", "repeat", "tool_calls", "stop", "usage", "error")
 _CALL_FIELDS = ("name", "arguments", "id")
@@ -60,7 +60,9 @@ class Turn:
 def parse_script(text: str) -> tuple[Turn, ...]:
     """The turns, at least one. Raises ScriptError."""
     try:
-        document = yaml.safe_load(text)
+        document = _mended(yaml.safe_load(text))
+    except RecursionError as error:
+        raise ScriptError("nested too deeply") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
@@ -69,6 +71,17 @@ def parse_script(text: str) -> tuple[Turn, ...]:
     if not isinstance(turns, list) or not turns:
         raise ScriptError("turns: a list with at least one turn is needed")
     return tuple(_turn(turn, f"turns[{position}]") for position, turn in enumerate(turns))
+
+
+def _mended(value: Any) -> Any:
+    """`value` with every text in it valid: an escape of YAML can write half a character."""
+    if isinstance(value, str):
+        return valid_text(value)
+    if isinstance(value, list):
+        return [_mended(part) for part in value]
+    if isinstance(value, dict):
+        return {_mended(key): _mended(part) for key, part in value.items()}
+    return value
 
 
 def _turn(value: Any, where: str) -> Turn:

@@ -39,7 +39,7 @@ def finished(message: AssistantMessage, usage: Usage) -> Outcome:
     """The model gave its answer; cut by its output limit it is still a success, `truncated`."""
     return Outcome(
         RunState.SUCCEEDED,
-        message.provider_stop or message.stop_reason.value,
+        valid_text(message.provider_stop or message.stop_reason.value),
         text=valid_text(message.text),
         truncated=message.stop_reason is StopReason.LENGTH,
         usage=usage,

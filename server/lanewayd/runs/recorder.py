@@ -128,11 +128,12 @@ class RunRecorder:
     # --- what the loop tells (loop.interface.Recorder) ---------------------------------------------------------------
 
     def text(self, content_index: int, text: str) -> None:
-        self._text.append(valid_text(text))
+        text = valid_text(text)
+        self._text.append(text)
         self._show(False, content_index, text)
 
     def reasoning(self, content_index: int, text: str) -> None:
-        self._show(True, content_index, text)
+        self._show(True, content_index, valid_text(text))
 
     def block_ended(self) -> None:
         self._emit_pieces(self._merger.flush(self._clock.monotonic()))
@@ -282,11 +283,13 @@ class RunRecorder:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _show(self, is_reasoning: bool, content_index: int, text: str) -> None:
-        self._got_over_error()
+        if self._has_pending_error:
+            self._got_over_error()
         now_s = self._clock.monotonic()
-        self._emit_pieces(self._merger.add(is_reasoning, content_index, valid_text(text), now_s))
-        due_at = self._merger.due_at
-        if due_at is not None and self._timer is None:
+        pieces = self._merger.add(is_reasoning, content_index, text, now_s)
+        if pieces:
+            self._emit_pieces(pieces)
+        if self._timer is None and (due_at := self._merger.due_at) is not None:
             self._timer = self._clock.call_later(max(0.0, due_at - now_s), self._flush_due)
 
     def _flush_due(self) -> None:

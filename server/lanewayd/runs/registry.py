@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.records import Run, RunRequest, RunState
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.ids import time_ordered_uuid
@@ -59,6 +59,8 @@ class AcceptLimits:
 
     max_queued_runs: int
     max_depth: int
+    max_session_key_bytes: int = 512
+    """Of the canonical key, so that the answered key can be used again."""
 
 
 class RunRegistry:
@@ -228,6 +230,13 @@ class RunRegistry:
             key = canonical_key(owner, wanted)
         else:
             key = one_off_key(wanted or DEFAULT_AGENT, str(time_ordered_uuid()))
+        if len(key.encode("utf-8", "replace")) > self._limits.max_session_key_bytes:
+            raise FieldError(
+                ErrorCode.SESSION_KEY_MALFORMED,
+                "session_key",
+                f"the key in its canonical form, agent:<agent id>:<key>, has more than "
+                f"{self._limits.max_session_key_bytes} bytes",
+            )
         agent_id = agent_of(key)
         if not self._agents.has(agent_id):
             raise LanewayError(

@@ -60,13 +60,18 @@ class JsonLines(logging.Formatter):
 
 
 def trace_without_texts(error: BaseException) -> str:
-    """Where `error` and its causes were raised: types and code lines, no values."""
+    """Where `error`, its causes and the members of a group were raised: types and code lines, no values."""
     parts: list[str] = []
-    seen: BaseException | None = error
-    while seen is not None and len(parts) < _MOST_CAUSES:
-        parts.append(f"{type(seen).__name__}\n{''.join(traceback.format_tb(seen.__traceback__))}")
-        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
-    return "caused by ".join(parts)
+    waiting: list[tuple[str, BaseException]] = [("", error)]
+    while waiting and len(parts) < _MOST_CAUSES:
+        relation, seen = waiting.pop(0)
+        parts.append(f"{relation}{type(seen).__name__}\n{''.join(traceback.format_tb(seen.__traceback__))}")
+        if isinstance(seen, BaseExceptionGroup):
+            waiting += [("holding ", member) for member in seen.exceptions]
+        cause = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+        if cause is not None:
+            waiting.append(("caused by ", cause))
+    return "".join(parts)
 
 
 class ExportFaults(logging.Handler):

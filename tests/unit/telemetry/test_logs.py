@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from opentelemetry.context import attach, detach
 
-from lanewayd.telemetry.logs import FAULT_INTERVAL_S, ExportFaults, JsonLines, set_up_logging
+from lanewayd.telemetry.logs import FAULT_INTERVAL_S, ExportFaults, JsonLines, set_up_logging, trace_without_texts
 from lanewayd.telemetry.spans import run_context
 
 CANARY = "canary-5511"
@@ -71,6 +71,22 @@ def test_an_exception_is_shown_by_types_and_places() -> None:
     assert shown.startswith("ValueError\n")
     assert "caused by KeyError" in shown
     assert "in raised" in shown
+
+
+def test_the_members_of_a_group_are_shown_too() -> None:
+    def fail() -> None:
+        raise KeyError("secret")
+
+    try:
+        try:
+            fail()
+        except KeyError as error:
+            raise ExceptionGroup("several", [error]) from None
+    except ExceptionGroup as group:
+        trace = trace_without_texts(group)
+    assert "holding KeyError" in trace
+    assert "in fail" in trace
+    assert "secret" not in trace
 
 
 def test_texts_of_exceptions_are_shown_when_content_is_captured() -> None:
