@@ -65,7 +65,7 @@ async def test_the_servers_suggestion_is_waited_for(
     await client.agent("hello")
     assert now() - began >= 0.4
     assert losses[0].pause_s == pytest.approx(0.4)
-    assert (losses[0].error.reason, losses[0].error.retry_after) == ("STORE_UNAVAILABLE", 0.4)
+    assert (losses[0].error.reason, losses[0].error.retry_after_s) == ("STORE_UNAVAILABLE", 0.4)
 
 
 async def test_a_suggestion_beyond_the_deadline_is_told_to_the_caller(
@@ -74,7 +74,7 @@ async def test_a_suggestion_beyond_the_deadline_is_told_to_the_caller(
     script.script["Agent"] = [[refusal(Code.UNAVAILABLE, "DRAINING", retry_after_s=30)]]
     with pytest.raises(Unavailable) as caught:
         await hurried.agent("hello")
-    assert caught.value.retry_after == 30
+    assert caught.value.retry_after_s == 30
     assert len(script.requests["Agent"]) == 1
 
 

@@ -73,7 +73,7 @@ def test_damaged_details_are_none(damaged: bytes) -> None:
 
 def test_a_negative_suggestion_is_none_to_wait_for() -> None:
     retry = error_details_pb2.RetryInfo(retry_delay=Duration(seconds=-5))
-    assert read_details(encoded(retry)).retry_after == 0.0
+    assert read_details(encoded(retry)).retry_after_s == 0.0
 
 
 def test_cursor_errors_say_where_to_go_on() -> None:

@@ -9,8 +9,8 @@ from laneway.retries import LONGEST_PAUSE_S, Losses, is_lost, pause_s
 Code = grpc.StatusCode
 
 
-def failure(code: Code, reason: str = "", retry_after: float | None = None) -> LanewayError:
-    return make_error(code, "text", Details(reason=reason, retry_after=retry_after))
+def failure(code: Code, reason: str = "", retry_after_s: float | None = None) -> LanewayError:
+    return make_error(code, "text", Details(reason=reason, retry_after_s=retry_after_s))
 
 
 @pytest.mark.parametrize(

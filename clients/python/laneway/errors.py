@@ -22,7 +22,7 @@ class Details:
     reason: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     field: str = ""
-    retry_after: float | None = None
+    retry_after_s: float | None = None
 
 
 NO_DETAILS = Details()
@@ -44,7 +44,7 @@ class LanewayError(Exception):
         """What goes with the reason: `field`, `run_id`, `earliest_seq`, `latest_seq`, `earliest_cursor` ..."""
         self.field = details.field
         """The field of the request that was refused; empty when it is not about one."""
-        self.retry_after = details.retry_after
+        self.retry_after_s = details.retry_after_s
         """Seconds after which the server suggests another try; None when it suggests none."""
 
 
@@ -92,7 +92,7 @@ class CursorAhead(CursorError):
 
 
 class LimitReached(LanewayError):
-    """RESOURCE_EXHAUSTED: nothing was done; try again later, `retry_after` says when. Also a message that is too
+    """RESOURCE_EXHAUSTED: nothing was done; try again later, `retry_after_s` says when. Also a message that is too
     large for gRPC, then without a reason."""
 
 
@@ -166,7 +166,7 @@ def read_details(encoded: bytes) -> Details:
         reason=info.reason,
         metadata=metadata,
         field=metadata.get("field") or (fields[0] if fields else ""),
-        retry_after=max(0.0, delay.seconds + delay.nanos / 1e9) if has_retry else None,
+        retry_after_s=max(0.0, delay.seconds + delay.nanos / 1e9) if has_retry else None,
     )
 
 

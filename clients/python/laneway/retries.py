@@ -70,5 +70,5 @@ class Losses:
         self.count += 1
         if self.since is None:
             self.since = now
-        pause = pause_s(self.count, jitter=jitter, retry_after_s=error.retry_after)
+        pause = pause_s(self.count, jitter=jitter, retry_after_s=error.retry_after_s)
         return pause if now + pause - self.since < self.patience_s else None
