@@ -11,6 +11,8 @@ from lanewayd.messages import AssistantMessage, RunError, StopReason
 from lanewayd.providers.interface import BlockEnded, Done, Failed, ModelRequest, Provider, ReasoningDelta, TextDelta
 from lanewayd.telemetry.traces import ModelCallTrace, RunTrace
 
+_TERMINAL = (Done, Failed)
+
 
 class ModelTurn:
     """Calls one provider, showing what it says through the recorder."""
@@ -70,7 +72,7 @@ class ModelTurn:
         chunks = 0
         async with aclosing(self._provider.stream(request)) as events:
             async for event in events:
-                if isinstance(event, Done | Failed):
+                if isinstance(event, _TERMINAL):
                     return event, chunks
                 if not chunks:
                     call.first_chunk()

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -111,13 +111,14 @@ class HttpProvider:
             yield call.failed(fault(ErrorCode.PROVIDER_AUTH, str(unusable)))
             return
         sent = 0
-        async with aclosing(call.events(self._client, key)) as events:
-            async for event in events:
-                yield _without_key(event, key)
-                # A burst that is already buffered never suspends by itself; the first event should leave at once.
-                if sent % _EVENTS_PER_LOOP_TURN == 0:
-                    await asyncio.sleep(0)
-                sent += 1
+        async with aclosing(call.events(self._client, key)) as batches:
+            async for batch in batches:
+                for event in batch:
+                    yield _without_key(event, key) if isinstance(event, Failed) else event
+                    # A burst that is already buffered never suspends by itself; the first event should leave at once.
+                    if sent % _EVENTS_PER_LOOP_TURN == 0:
+                        await asyncio.sleep(0)
+                    sent += 1
 
     def _key(self) -> str:
         try:
@@ -158,26 +159,26 @@ class _Call:
         failed = self._decoder.fail(error, is_transient=cause.is_transient)
         return replace(failed, retry_after_s=cause.retry_after_s)
 
-    async def events(self, client: httpx.AsyncClient, key: str) -> AsyncGenerator[StreamEvent, None]:
-        """The events of the call, the terminal last. Closing the generator closes the response."""
+    async def events(self, client: httpx.AsyncClient, key: str) -> AsyncGenerator[Sequence[StreamEvent], None]:
+        """The events of the call as they come, the terminal last. Closing the generator closes the response."""
         try:
             with self._watchdog:
                 response = await self._send(client, key)
         except IdleExpired:
-            yield self.failed(self._stalled())
+            yield (self.failed(self._stalled()),)
             return
         except TRANSPORT_EXCEPTIONS as error:
-            yield self.failed(fault_before_response(error))
+            yield (self.failed(fault_before_response(error)),)
             return
         try:
             if not response.is_success:
                 body = await self._error_body(response)
                 cause = classify_response(response.status_code, response.headers, body, now=self._clock.now())
-                yield self.failed(cause, http_status=response.status_code)
+                yield (self.failed(cause, http_status=response.status_code),)
                 return
-            async with aclosing(self._decoded(response)) as events:
-                async for event in events:
-                    yield event
+            async with aclosing(self._decoded(response)) as batches:
+                async for batch in batches:
+                    yield batch
         finally:
             await _close(response)
 
@@ -190,7 +191,7 @@ class _Call:
         url = self._service.base_url.rstrip("/") + self._dialect.path(self._request)
         return await client.send(client.build_request("POST", url, content=body, headers=headers), stream=True)
 
-    async def _decoded(self, response: httpx.Response) -> AsyncGenerator[StreamEvent, None]:
+    async def _decoded(self, response: httpx.Response) -> AsyncGenerator[list[StreamEvent], None]:
         chunks = response.aiter_bytes()
         is_finished = False
         while not is_finished:
@@ -199,12 +200,10 @@ class _Call:
                 with self._watchdog:
                     chunk = await anext(chunks, None)
             except IdleExpired:
-                for event in self._after_fault(self._stalled(), response.status_code):
-                    yield event
+                yield self._after_fault(self._stalled(), response.status_code)
                 return
             except TRANSPORT_EXCEPTIONS as error:
-                for event in self._after_fault(fault_within_response(error), response.status_code):
-                    yield event
+                yield self._after_fault(fault_within_response(error), response.status_code)
                 return
             events = self._decoder.end() if chunk is None else self._decoder.feed(chunk)
             is_finished = self._decoder.is_finished
@@ -212,8 +211,8 @@ class _Call:
                 await self._read_to_end(chunks)
             elif self._decoder.progress > progress:
                 self._watchdog.reset(min(self._idle_s, _USAGE_WAIT_S) if self._decoder.is_complete else self._idle_s)
-            for event in events:
-                yield event
+            if events:
+                yield events
 
     def _after_fault(self, cause: Fault, http_status: int) -> list[StreamEvent]:
         """What a fault leaves: an answer that was complete but for its end mark still counts."""
@@ -277,8 +276,8 @@ async def _close(response: httpx.Response) -> None:
         raise failure
 
 
-def _without_key(event: StreamEvent, key: str) -> StreamEvent:
+def _without_key(failed: Failed, key: str) -> Failed:
     """A provider may repeat the key in its error text."""
-    if not isinstance(event, Failed) or not key:
-        return event
-    return replace(event, error=replace(event.error, message=hide_secret(event.error.message, key)))
+    if not key:
+        return failed
+    return replace(failed, error=replace(failed.error, message=hide_secret(failed.error.message, key)))

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 MAX_EVENT_BYTES = 10_000_000
 _FIELDS = frozenset((b"", b"data", b"event", b"id", b"retry"))
+_PLAIN_PREFIX = b"data: "
+_PLAIN_PREFIX_BYTES = len(_PLAIN_PREFIX)
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -40,13 +42,37 @@ class SseParser:
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """Events that `data` completes; those before an overflow are still returned."""
+        events: list[SseEvent] = []
+        if b"\r" in data or self._skips_lf:
+            self._feed_lines(data, events)
+            return events
+        # Nearly all events are one line of data and a blank line: cut there, and look at lines only where it is not so.
+        *blocks, rest = data.split(b"\n\n")
+        for block in blocks:
+            if self._is_plain(block):
+                events.append(SseEvent("", block[_PLAIN_PREFIX_BYTES:].decode("utf-8", "replace")))
+            else:
+                self._feed_lines(block + b"\n\n", events)
+        self._feed_lines(rest, events)
+        return events
+
+    def _is_plain(self, block: bytes) -> bool:
+        """One whole event that has nothing but a line of data, with nothing unfinished before it."""
+        return (
+            block.startswith(_PLAIN_PREFIX)
+            and self.is_recognised
+            and not (self._line_parts or self._data or self._event or self.is_overflowed)
+            and _PLAIN_PREFIX_BYTES < len(block) < self._max_event_bytes
+            and b"\n" not in block
+        )
+
+    def _feed_lines(self, data: bytes, events: list[SseEvent]) -> None:
         if self._skips_lf and data:
             # The CR at the end of the last piece and this LF are one line end.
             data = data.removeprefix(b"\n")
             self._skips_lf = False
         if data.endswith(b"\r"):
             self._skips_lf = True
-        events: list[SseEvent] = []
         # On bytes, splitlines knows exactly the three line ends of event streams.
         for line in data.splitlines(keepends=True):
             if self.is_overflowed:
@@ -58,7 +84,6 @@ class SseParser:
                 self.is_overflowed = True
             elif is_whole:
                 self._end_line(events)
-        return events
 
     def end(self) -> list[SseEvent]:
         """The event that the end of the body leaves unfinished, if it has data.

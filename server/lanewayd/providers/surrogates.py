@@ -15,6 +15,8 @@ class SurrogateJoiner:
 
     def feed(self, text: str) -> str:
         """The part of the text so far that is certain."""
+        if not self._high and text.isascii():
+            return text
         text, self._high = self._high + text, ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._high = text[:-1], text[-1]

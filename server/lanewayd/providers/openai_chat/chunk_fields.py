@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from lanewayd.messages import StopReason, Usage
 
+_PLAIN_FIELDS = frozenset(("content", "role"))
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 STOP_REASONS: dict[str, StopReason] = {
     "stop": StopReason.STOP,
@@ -22,6 +23,22 @@ class Part(NamedTuple):
     text: str
     is_reasoning: bool = False
     field: str = ""
+
+
+def plain_text_of(chunk: Any) -> str:
+    """The text of a chunk that has text and nothing else to say, as nearly all do; empty for any other."""
+    try:
+        choice = chunk["choices"][0]
+        delta = choice["delta"]
+        text = delta["content"]
+    except (KeyError, IndexError, TypeError):
+        return ""
+    says_more = choice.get("finish_reason") or choice.get("usage") or chunk.get("usage") or chunk.get("error")
+    if says_more or not isinstance(text, str):
+        return ""
+    if len(delta) > 1 and any(value for name, value in delta.items() if name not in _PLAIN_FIELDS):
+        return ""
+    return text
 
 
 def first_choice(chunk: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from lanewayd.providers.openai_chat.chunk_fields import (
     delta_of,
     encrypted_reasoning_of,
     first_choice,
+    plain_text_of,
     reasoning_of,
     usage_of,
 )
@@ -33,6 +34,7 @@ MAX_BODY_BYTES = 10_000_000
 _HTTP_OK = 200
 # So much of a body that is no event stream is kept for the error.
 _HEAD_BYTES = 512
+_JSON = json.JSONDecoder()
 _CALL_FIELDS = frozenset(("tool_calls", "function_call", "reasoning_details"))
 _BOM = b"\xef\xbb\xbf"
 # What the model's service says of its own failure in place of a finish reason (R-4.56).
@@ -174,7 +176,12 @@ class ChatDecoder:
             self._saw_end_mark = True
             self._finish(events)
             return
-        self._take_chunk(self._parsed(data), events, is_error=event.event == "error")
+        chunk = self._parsed(data)
+        text = "" if event.event else plain_text_of(chunk)
+        if text:
+            self._take_text(text, events)
+        else:
+            self._take_chunk(chunk, events, is_error=event.event == "error")
 
     def _take_unfinished_event(self, events: list[StreamEvent]) -> None:
         """An event that the end of the body completes counts; one that it cuts does not."""
@@ -193,7 +200,7 @@ class ChatDecoder:
 
     def _take_json_body(self, events: list[StreamEvent]) -> None:
         body = b"".join(self._json_parts or ()).removeprefix(_BOM).decode("utf-8", "replace")
-        chunk = self._parsed(body)
+        chunk = self._parsed(body.strip(" \t\r\n"))
         self._progress += 1
         if not isinstance(chunk, dict) or not first_choice(chunk):
             raise _Refused(classify_error_body(chunk))
@@ -202,7 +209,10 @@ class ChatDecoder:
 
     def _parsed(self, text: str) -> Any:
         try:
-            return json.loads(text)
+            chunk, end = _JSON.raw_decode(text)
+            if end < len(text):
+                raise ValueError("more than one value")
+            return chunk
         except (ValueError, RecursionError):
             what = "the answer holds data that is no JSON"
             cause = fault(ErrorCode.PROVIDER_BAD_RESPONSE, what, said=excerpt(text[:4096]))
@@ -225,6 +235,18 @@ class ChatDecoder:
         if not delta.keys().isdisjoint(_CALL_FIELDS):
             self._take_calls(delta, events, is_whole=is_whole)
         self._finish_word = finish_word or self._finish_word
+
+    def _take_text(self, text: str, events: list[StreamEvent]) -> None:
+        """As `_take_chunk`, for a chunk that has text only."""
+        text = self._joiners[False].feed(self._resends[False].new_part(text, is_whole=False))
+        if not text:
+            return
+        has_open_calls = self._calls.has_calls or self._legacy_call.has_calls
+        delta = self._answer.grow(text) if not has_open_calls and self._tags.lets_through(text) else None
+        if delta is not None:
+            events.append(delta)
+        else:
+            self._show_tagged(text, events)
 
     def _take_part(self, part: Part, events: list[StreamEvent], *, is_whole: bool) -> None:
         text = self._resends[part.is_reasoning].new_part(part.text, is_whole=is_whole)

@@ -36,10 +36,19 @@ class ReasoningTags:
         self._has_reasoned = False
         self._blanks = ""
 
+    def lets_through(self, text: str) -> bool:
+        """Whether `text`, which is not empty, is visible as it is, with nothing before or behind it: then it is taken,
+        as most deltas are. Else `feed` must be asked."""
+        if not self._has_shown_text or self._held or self._in_reasoning or _SPECIAL.search(text):
+            return False
+        if self._is_blank_line and text.strip():
+            self._is_blank_line = False
+        return True
+
     def feed(self, text: str) -> list[Piece]:
         """The pieces that `text` makes certain, in order."""
         if self._has_shown_text and not self._held and not _SPECIAL.search(text):
-            # Most deltas are a plain word: nothing to look for, nothing to keep.
+            # A plain word: nothing to look for, nothing to keep.
             self._is_blank_line &= not text.strip()
             return [Piece(text, self._in_reasoning)] if text else []
         text = self._held + text
