@@ -12,7 +12,6 @@ from typing import Protocol
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.records import Run, RunRequest, RunState
 from lanewayd.runs.collaborators import Collaborators
-from lanewayd.runs.ids import time_ordered_uuid
 from lanewayd.runs.interface import AbortReceipt, NewMessage, WaitOutcome, WaitResult
 from lanewayd.runs.outcome import StopCause
 from lanewayd.runs.scheduler import Scheduler
@@ -229,7 +228,7 @@ class RunRegistry:
                 raise LanewayError(ErrorCode.SESSION_NOT_FOUND, "there is no session with this session_id")
             key = canonical_key(owner, wanted)
         else:
-            key = one_off_key(wanted or DEFAULT_AGENT, str(time_ordered_uuid()))
+            key = one_off_key(wanted or DEFAULT_AGENT, self._ids.session())
         if len(key.encode("utf-8", "replace")) > self._limits.max_session_key_bytes:
             raise FieldError(
                 ErrorCode.SESSION_KEY_MALFORMED,
