@@ -1,5 +1,6 @@
 """Sessions through the whole service: reset, delete, entries in pieces, export, paging (D-21; spec 03, 7.2)."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -323,3 +324,16 @@ async def test_a_token_is_good_for_its_own_list_only(service: RunningService) ->
     ):
         refusal = await refused(call)
         assert (refusal.reason, refusal.metadata) == ("FIELD_INVALID", {"field": "page_size"})
+
+
+async def test_of_two_forced_deletions_at_once_each_run_stands_in_an_answer(tmp_path: Path, model: ModelServer) -> None:
+    tool = RecordingTool("rec", hold=True)
+    async with running_service(tmp_path / "home", model=model, tools=[tool]) as service:
+        model.answer(calls_answer(("rec", {})))
+        runs = [(await service.accept("hi", session_key="busy")).run_id for _ in range(3)]
+        await tool.asked.get()
+        request = session_pb2.DeleteSessionRequest(session_key="busy", force=True)
+        calls = [service.sessions.DeleteSession(request) for _ in range(2)]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+    told = [answer.aborted_run_ids for answer in answers if not isinstance(answer, BaseException)]
+    assert {run_id for run_ids in told for run_id in run_ids} == set(runs)

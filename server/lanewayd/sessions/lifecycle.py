@@ -57,7 +57,10 @@ class Sessions:
                     raise  # with force: a message came in between; it is stopped too
 
     async def delete(self, tenant: str, session_key: str, *, force: bool) -> tuple[str, ...]:
-        """Remove the session and what it holds. `force` and the answer as for `reset`."""
+        """Remove the session and what it holds. `force` and the answer as for `reset`.
+
+        When another call removes it meanwhile, the runs that this one has ended are answered all the same.
+        """
         session = await self.get(tenant, session_key)
         stopped: tuple[str, ...] = ()
         while True:
@@ -66,6 +69,8 @@ class Sessions:
             try:
                 await self._writer.delete(tenant, session.session_key)
             except LanewayError as error:
+                if error.code is ErrorCode.SESSION_NOT_FOUND and stopped:
+                    return stopped
                 if not force or error.code is not ErrorCode.SESSION_ACTIVE:
                     raise
             else:
