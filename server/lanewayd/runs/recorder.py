@@ -82,6 +82,8 @@ class RunRecorder:
         self._has_pending_error = False
         self._started_s = self._clock.monotonic()
         self._message_id = self._ids.message()
+        self._is_message_open = False
+        """Its id stands in the run's row."""
         self._merger = DeltaMerger(self._interval_s)
         self._text: list[str] = []
         self._last_text = ""
@@ -301,7 +303,10 @@ class RunRecorder:
 
     def _emit_pieces(self, pieces: Sequence[Piece]) -> None:
         if pieces:
-            self._append(*self._piece_events(pieces), open_message_id=self._message_id)
+            # Once for a message: each mention is a write to the run's row.
+            open_message_id = None if self._is_message_open else self._message_id
+            self._is_message_open = True
+            self._append(*self._piece_events(pieces), open_message_id=open_message_id)
 
     def _piece_events(self, pieces: Sequence[Piece]) -> list[EventPayload]:
         return [
@@ -362,6 +367,7 @@ class RunRecorder:
     def _next_message(self) -> None:
         self._stop_timer()
         self._message_id = self._ids.message()
+        self._is_message_open = False
         self._merger = DeltaMerger(self._interval_s)
         self._text = []
 
