@@ -136,6 +136,13 @@ class RecordedRequest:
     body: bytes
     began_at: float
     ended_at: float = 0.0
+    connection: Any = None
+    """The socket it came on."""
+
+    @property
+    def is_over(self) -> bool:
+        """It was answered, or its client has hung up, whether or not the server has read that yet."""
+        return bool(self.ended_at) or self.connection is None or _has_hung_up(self.connection)
 
     @property
     def json(self) -> dict[str, Any]:
@@ -230,6 +237,7 @@ class ModelServer:
         reading = asyncio.ensure_future(_read_requests(reader, incoming, gone))
         try:
             while (request := await incoming.get()) is not None:
+                request.connection = writer.get_extra_info("socket")
                 self.requests.append(request)
                 self._changed.set()
                 is_kept = await self._respond(request, writer, gone)
@@ -289,6 +297,19 @@ class ModelServer:
             return Answer([*steps, *call.steps])
         usage = {"prompt_tokens": len(request.body) // 4, "completion_tokens": count}
         return Answer([*steps, delta("stop"), event(id="c", choices=[], usage=usage), DONE])
+
+
+def _has_hung_up(connection: Any) -> bool:
+    """Whether the peer has closed or reset the connection, as the kernel knows it."""
+    if connection.fileno() < 0:
+        return True
+    with socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as peek:
+        try:
+            return peek.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
 
 def _answers_behind_user(messages: list[dict[str, Any]]) -> int:

@@ -84,7 +84,7 @@ class KillModel(ModelServer):
         before = self._in_flight.get(session)
         if before is not None:
             generation, other, earlier = before
-            if generation == self.generation and other != message and not earlier.ended_at:
+            if generation == self.generation and other != message and not earlier.is_over:
                 self.overlaps.append(f"{message} began during {other}")
         self._in_flight[session] = (self.generation, message, request)
 

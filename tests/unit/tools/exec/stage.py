@@ -100,11 +100,13 @@ def open_descriptors() -> int:
 @contextmanager
 def stubborn_tree(shell: Shell, line: str) -> Iterator[list[ProcessHandle]]:
     """The shell of STUBBORN_TREE, its sleep, and the sleep that ignores TERM. `line` is what it printed."""
+    # bash replaces itself by sh, and the subshell by its sleep, which goes on ignoring TERM.
+    pids = [int(pid) for pid in line.split()[1:]]
     handles = {handle.pid: handle for handle in shell.alive()}
+    while sorted(handles) != sorted(pids):  # `touch` may still be on its way out; nothing tells when it is gone
+        close_all(handles.values())
+        handles = {handle.pid: handle for handle in shell.alive()}
     try:
-        # bash replaces itself by sh, and the subshell by its sleep, which goes on ignoring TERM.
-        pids = [int(pid) for pid in line.split()[1:]]
-        assert sorted(handles) == sorted(pids)
         yield [handles[pid] for pid in pids]
     finally:
         close_all(handles.values())
