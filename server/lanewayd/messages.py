@@ -103,11 +103,15 @@ class AssistantMessage:
     @property
     def text(self) -> str:
         """The visible text, all blocks joined."""
+        if len(self.content) == 1 and isinstance(self.content[0], Text):
+            return self.content[0].text
         return "".join(block.text for block in self.content if isinstance(block, Text))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls, in the model's order."""
+        if len(self.content) == 1 and isinstance(self.content[0], Text):
+            return ()
         return tuple(block for block in self.content if isinstance(block, ToolCall))
 
 

@@ -22,14 +22,18 @@ class CallIds:
 
     def __init__(self, messages: Iterable[Message], new_call_id: CallIdFactory) -> None:
         self._new_call_id = new_call_id
-        self._taken = {
-            call.call_id for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls
-        }
+        self._messages = messages
+        self._taken: set[str] | None = None
+        """Looked up when the first call comes; most answers have none."""
 
     def claim(self, call_id: str) -> str:
         """`call_id` if it is not blank and not taken, else a made-up one."""
         call_id = call_id.strip()
-        while not call_id or call_id in self._taken:
+        taken = self._taken
+        if taken is None:
+            answers = [message for message in self._messages if isinstance(message, AssistantMessage)]
+            taken = self._taken = {call.call_id for answer in answers for call in answer.tool_calls}
+        while not call_id or call_id in taken:
             call_id = self._new_call_id()
-        self._taken.add(call_id)
+        taken.add(call_id)
         return call_id

@@ -18,6 +18,8 @@ from lanewayd.messages import (
 
 MISSING_RESULT = "No result of this call was recorded. It may or may not have been carried out."
 
+_NOT_REPLAYED = (StopReason.ERROR, StopReason.ABORTED)
+
 
 def pair_calls_with_results(messages: Iterable[Message]) -> tuple[Message, ...]:
     """`messages` with every result behind its call, in the order of the calls. Idempotent.
@@ -26,6 +28,9 @@ def pair_calls_with_results(messages: Iterable[Message]) -> tuple[Message, ...]:
     dropped. Answers that failed or were aborted are left out together with the results of their calls. Equal ids in
     different answers stay apart: a result belongs to the answer right before it, or to the only one that awaits its id.
     """
+    messages = tuple(messages)
+    if all(map(_needs_no_pairing, messages)):
+        return messages
     slots: list[_Answer | UserMessage] = []
     answers: list[_Answer] = []
     for message in messages:
@@ -56,7 +61,7 @@ class _Answer:
 
     @property
     def is_replayed(self) -> bool:
-        return self.message.stop_reason not in (StopReason.ERROR, StopReason.ABORTED)
+        return self.message.stop_reason not in _NOT_REPLAYED
 
     def take(self, result: ToolResultMessage) -> bool:
         """Keep `result` for the first call that has its id and no result yet; say whether there was one."""
@@ -79,6 +84,12 @@ class _Answer:
             if call.call_id == call_id and position not in self.found:
                 return position
         return None
+
+
+def _needs_no_pairing(message: Message) -> bool:
+    if isinstance(message, AssistantMessage):
+        return message.stop_reason not in _NOT_REPLAYED and not message.tool_calls
+    return isinstance(message, UserMessage)
 
 
 def _settle(answers: list[_Answer], result: ToolResultMessage) -> None:

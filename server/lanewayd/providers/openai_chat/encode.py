@@ -32,36 +32,48 @@ _MAX_NAME_CHARS = 64
 
 def encode_request(request: ModelRequest, *, max_call_id_chars: int | None = None) -> bytes:
     """The request body. Ids of calls above `max_call_id_chars` are shortened, the same way in call and result."""
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": list(_encoded(request, max_call_id_chars)),
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
+    options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
     if request.tools:
-        body["tools"] = [_tool(spec) for spec in request.tools]
-    return valid_text(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
+        options["tools"] = [_tool(spec) for spec in request.tools]
+    # Put together from the messages' own texts: a long conversation is encoded anew at each of its turns.
+    messages = ",".join(_encoded(request, max_call_id_chars))
+    body = f'{{"model":{_quoted(request.model)},"messages":[{messages}],{_json(options)[1:]}'
+    return valid_text(body).encode()
 
 
-def _encoded(request: ModelRequest, max_call_id_chars: int | None) -> Iterator[dict[str, Any]]:
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _quoted(text: str) -> str:
+    """`text` as a JSON string; the way for ASCII is the faster one."""
+    return json.encoder.encode_basestring_ascii(text) if text.isascii() else json.encoder.encode_basestring(text)
+
+
+def _said(role: str, text: str) -> str:
+    return f'{{"role":"{role}","content":{_quoted(text)}}}'
+
+
+def _encoded(request: ModelRequest, max_call_id_chars: int | None) -> Iterator[str]:
+    """The JSON of each message."""
     if request.system.strip():
-        yield {"role": "system", "content": request.system}
+        yield _said("system", request.system)
     messages = pair_calls_with_results(request.messages)
     loop_start = _start_of_tool_loop(messages)
     # After pairing the results follow their calls one to one, so ids can be given anew by position.
     call_ids: list[str] = []
     for position, message in enumerate(messages):
         if isinstance(message, UserMessage):
-            yield {"role": "user", "content": message.text if message.text.strip() else BLANK_USER}
+            yield _said("user", message.text if message.text.strip() else BLANK_USER)
         elif isinstance(message, AssistantMessage):
             call_ids = _wire_ids(message.tool_calls, max_call_id_chars)
             is_replayed = position > loop_start and message.model == request.model
             encoded = _assistant(message, call_ids, is_reasoning_replayed=is_replayed)
-            if encoded is not None:
+            if encoded:
                 yield encoded
             call_ids = call_ids[::-1]
         else:
-            yield _result(message, call_ids.pop())
+            yield _json(_result(message, call_ids.pop()))
 
 
 def _start_of_tool_loop(messages: Sequence[Message]) -> int:
@@ -72,11 +84,13 @@ def _start_of_tool_loop(messages: Sequence[Message]) -> int:
     return -1
 
 
-def _assistant(message: AssistantMessage, call_ids: list[str], *, is_reasoning_replayed: bool) -> dict[str, Any] | None:
-    """The turn, or None when nothing of it is left to say."""
+def _assistant(message: AssistantMessage, call_ids: list[str], *, is_reasoning_replayed: bool) -> str:
+    """The JSON of the turn, or nothing when nothing of it is left to say."""
     text = message.text
+    if not call_ids and not is_reasoning_replayed:
+        return _said("assistant", text) if text.strip() else ""
     if not text.strip() and not call_ids:
-        return None
+        return ""
     encoded: dict[str, Any] = {"role": "assistant", "content": text if text.strip() else None}
     if is_reasoning_replayed:
         for name in REASONING_FIELDS:
@@ -94,7 +108,7 @@ def _assistant(message: AssistantMessage, call_ids: list[str], *, is_reasoning_r
             }
             for call_id, call in zip(call_ids, message.tool_calls, strict=True)
         ]
-    return encoded
+    return _json(encoded)
 
 
 def _result(message: ToolResultMessage, call_id: str) -> dict[str, Any]:
