@@ -306,10 +306,8 @@ def _has_hung_up(connection: Any) -> bool:
     with socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as peek:
         try:
             return peek.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+        except OSError as error:
+            return not isinstance(error, BlockingIOError)
 
 
 def _answers_behind_user(messages: list[dict[str, Any]]) -> int:
