@@ -42,10 +42,8 @@ class DeltaMerger:
         """Some text of this message was given out."""
         return not self._is_first
 
-    def add(
-        self, is_reasoning: bool, content_index: int, text: str, now_s: float, *, holds_on: bool = False
-    ) -> list[Piece]:
-        """Take text in; return what is due now, in order. `holds_on`: what is due waits, unless its block ends."""
+    def add(self, is_reasoning: bool, content_index: int, text: str, now_s: float) -> list[Piece]:
+        """Take text in; return what is due now, in order."""
         pieces: list[Piece] = []
         block = (is_reasoning, content_index)
         if block != self._block:
@@ -53,7 +51,7 @@ class DeltaMerger:
             self._block = block
         if text:
             self._held.append(text)
-        if self._held and not holds_on and (self._is_first or self._due_at is None or now_s >= self._due_at):
+        if self._held and (self._is_first or self._due_at is None or now_s >= self._due_at):
             pieces += self.flush(now_s)
         return pieces
 

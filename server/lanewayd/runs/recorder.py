@@ -288,7 +288,7 @@ class RunRecorder:
         if self._has_pending_error:
             self._got_over_error()
         now_s = self._clock.monotonic()
-        pieces = self._merger.add(is_reasoning, content_index, text, now_s, holds_on=self._holds_on())
+        pieces = self._merger.add(is_reasoning, content_index, text, now_s)
         if pieces:
             self._emit_pieces(pieces)
         if self._timer is None and (due_at := self._merger.due_at) is not None:
@@ -296,18 +296,10 @@ class RunRecorder:
 
     def _flush_due(self) -> None:
         self._timer = None
-        if self._holds_on():
-            self._timer = self._clock.call_later(self._interval_s, self._flush_due)
-            return
         try:
             self.block_ended()
         except ClaimLost:
             logger.debug("held text of an overtaken run dropped", extra={"run_id": self._run.run_id})
-
-    def _holds_on(self) -> bool:
-        """While the store is behind with what was shown before, text waits: more, smaller events would not be read any
-        sooner, and put it further behind."""
-        return self._interval_s > 0 and self._merger.has_shown and self._log.has_unstored
 
     def _emit_pieces(self, pieces: Sequence[Piece]) -> None:
         if pieces:

@@ -44,11 +44,6 @@ class RunLog:
         """Another start of the run, or its end, has overtaken this log; nothing more can be written."""
         return self._is_lost
 
-    @property
-    def has_unstored(self) -> bool:
-        """Something that was appended is on its way to the store."""
-        return bool(self._pending)
-
     def append(self, change: RunChange) -> None:
         """Add a change to the log; it becomes readable when stored. Raises ClaimLost after the claim was lost."""
         if self._is_lost:
