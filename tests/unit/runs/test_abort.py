@@ -239,6 +239,11 @@ async def test_an_abort_that_takes_too_long_answers_after_5_seconds_that_the_run
 # --- tools that do not let go ---
 
 
+async def _none_but_one_at_work(bench: Bench) -> None:
+    while bench.scheduler.executing > 1:
+        await asyncio.sleep(0)
+
+
 async def test_a_tool_that_does_not_let_go_is_left_behind_after_30_seconds(tmp_path: Path) -> None:
     tool = StubbornTool()
     async with running_bench(tmp_path, tools=[tool], widths={"main": 1}) as bench:
@@ -258,6 +263,8 @@ async def test_a_tool_that_does_not_let_go_is_left_behind_after_30_seconds(tmp_p
         bench.provider.plan(answer())
         assert (await bench.ended(elsewhere)).state is RunState.SUCCEEDED  # its place in the lane is free
         assert (await bench.run(behind)).state is RunState.QUEUED  # its session is not
+        await soon(_none_but_one_at_work(bench))  # an answer comes a moment before its session's lock is given back
+        assert len(bench.lock_files()) == 2
         assert bench.locks.path_of("default", SESSION).name in bench.lock_files()
 
         bench.provider.plan(answer())
