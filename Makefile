@@ -64,10 +64,11 @@ protos: setup ## write the Python stubs anew from protos/
 	$(VPY) -m grpc_tools.protoc -I protos --python_out=clients/python --pyi_out=clients/python \
 	  --grpc_python_out=clients/python protos/laneway/v1/*.proto
 
-# In this order: the second file takes over the versions of the first.
+# In this order: each file takes over the versions of the one before.
 lock: setup ## resolve pyproject.toml into the lock files anew
 	$(LOCK) --all-extras --output-file requirements.lock pyproject.toml
 	$(LOCK) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(LOCK) --group build --constraint requirements-dev.lock --output-file requirements-build.lock
 
 clean: ## remove everything that make created, also .venv
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov build dist
