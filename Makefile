@@ -11,7 +11,7 @@ TEST_WORKERS ?= 2
 VENV := .venv
 VPY := $(VENV)/bin/python
 READY := $(VENV)/.ready
-LOCKS := requirements.lock requirements-dev.lock
+LOCKS := requirements.lock requirements-local.lock requirements-dev.lock
 LOCK := $(VPY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 
 .DEFAULT_GOAL := help
@@ -66,7 +66,8 @@ protos: setup ## write the Python stubs anew from protos/
 
 # In this order: each file takes over the versions of the one before.
 lock: setup ## resolve pyproject.toml into the lock files anew
-	$(LOCK) --all-extras --output-file requirements.lock pyproject.toml
+	$(LOCK) --extra server --output-file requirements.lock pyproject.toml
+	$(LOCK) --group local --output-file requirements-local.lock
 	$(LOCK) --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	$(LOCK) --group build --constraint requirements-dev.lock --output-file requirements-build.lock
 
