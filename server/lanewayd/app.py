@@ -298,7 +298,7 @@ class Service:
         admin = Admin(offer, store=self._store, scheduler=self._scheduler, followers=self._followers, drain=self._drain)
         limits = _limits(settings)
         control = SessionControl(self._collaborators, self._registry)
-        sessions = Sessions(store=self._store, writer=control, stopper=control, exporter=control)
+        sessions = Sessions(store=self._store, writer=control, stopper=control, exporter=control, importer=control)
         self._server = build_server(
             agent=AgentHandlers(
                 runs=self._registry, logs=self._followers, admin=admin, clock=self._clock, limits=limits

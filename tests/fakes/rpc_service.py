@@ -198,6 +198,14 @@ class FakeSessions:
         for line in self.lines:
             yield line
 
+    async def import_session(self, tenant: str, session_key: str, lines: AsyncIterator[str]) -> tuple[Session, int]:
+        """Keeps the lines; returns when all are there."""
+        self.asked.append(("import", tenant, session_key))
+        self.lines = []
+        async for line in lines:
+            self.lines.append(line)
+        return self.stored[0], len(self.lines)
+
 
 @dataclass(frozen=True)
 class FakeListing:

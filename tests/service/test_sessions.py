@@ -211,7 +211,8 @@ async def test_an_export_has_the_format_that_others_read(tmp_path: Path, model: 
     assert (calling["provider"], calling["model"]) == ("mock", "any")
     assert (result["role"], result["toolCallId"], result["toolName"]) == ("toolResult", call_id, "rec")
     assert (result["content"], result["isError"]) == ([{"type": "text", "text": "done"}], False)
-    assert answer["content"] == [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "found"}]
+    thinking = {"type": "thinking", "thinking": "hm", "thinkingSignature": "reasoning_content"}
+    assert answer["content"] == [thinking, {"type": "text", "text": "found"}]
     assert answer["stopReason"] == "stop"
 
 

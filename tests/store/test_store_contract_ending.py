@@ -1,4 +1,4 @@
-"""The contract of `Store`: aborts, resets, deletions and retention. Run against every implementation."""
+"""The contract of `Store`: aborts, resets, deletions, imports and retention. Run against every implementation."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -28,6 +28,7 @@ from lanewayd.records import EntryKind, NewEntry, Run, RunState, ToolCallRow, To
 from lanewayd.store.interface import (
     DeleteSession,
     EventPage,
+    ImportSession,
     Pruned,
     RequestAbort,
     ResetSession,
@@ -315,3 +316,63 @@ async def test_expired_keys_go(store: Store) -> None:
     assert [step.keys for step in steps] == [2, 1]
     again = await store.accept(accept_run("r9", "s9", key=a_key("k3"), now=NOW + timedelta(hours=3)))
     assert again.duplicate
+
+
+# --- imports ---
+
+
+def an_import(*entries: NewEntry, **changes: object) -> ImportSession:
+    command = ImportSession(
+        tenant=TENANT,
+        session_key=SESSION,
+        session_id="new",
+        agent_id="main",
+        created_at=NOW - timedelta(days=1),
+        now=NOW,
+        entries=entries,
+    )
+    return replace(command, **changes)  # type: ignore[arg-type]
+
+
+async def test_an_import_makes_a_session_that_the_next_run_goes_on_from(store: Store) -> None:
+    entries = (an_entry("e1"), an_entry("e2", EntryKind.ASSISTANT), an_entry("e3", EntryKind.RESET), an_entry("e4"))
+    session = await store.import_session(an_import(*entries))
+    assert session == await store.session(TENANT, SESSION)
+    assert (session.session_id, session.leaf_entry_id, session.agent_id) == ("new", "e4", "main")
+    assert (session.created_at, session.last_interaction_at) == (NOW - timedelta(days=1), NOW)
+    assert [entry.entry_id for entry in await store.context("new")] == ["e3", "e4"]
+    stored = [entry for _, entry in await store.entries(TENANT, SESSION, after_no=0, limit=10)]
+    assert [entry.parent_entry_id for entry in stored] == ["", "e1", "e2", "e3"]
+    accepted = await store.accept(accept_run("r1"))
+    assert accepted.session_id == "new"
+    started = await store.start(start_run("r1", entries=(an_entry("e5"),)))
+    assert started.leaf_entry_id == "e4"
+
+
+async def test_an_import_under_a_key_that_is_taken_changes_nothing(store: Store) -> None:
+    await ended(store, "r1")
+    before = await store.session(TENANT, SESSION)
+    with pytest.raises(LanewayError) as raised:
+        await store.import_session(an_import(an_entry("e9")))
+    assert (raised.value.code, raised.value.metadata) == (ErrorCode.FIELD_INVALID, {"field": "session_key"})
+    assert await store.session(TENANT, SESSION) == before
+    assert await store.entries(TENANT, SESSION, after_no=0, limit=10) == []
+
+
+async def test_an_import_that_fails_in_its_middle_leaves_no_session(store: Store) -> None:
+    await store.import_session(an_import(an_entry("e1")))
+    with pytest.raises(ValueError, match="UNIQUE"):
+        await store.import_session(
+            an_import(an_entry("e2"), an_entry("e1"), session_key="agent:main:t", session_id="t")
+        )
+    assert await store.session(TENANT, "agent:main:t") is None
+    assert await store.context("t") == []
+
+
+async def test_an_import_of_another_tenant_under_the_same_key_is_its_own(store: Store) -> None:
+    await store.import_session(an_import(an_entry("e1")))
+    other = await store.import_session(an_import(an_entry("e2"), tenant="other", session_id="o"))
+    assert (other.tenant, other.leaf_entry_id) == ("other", "e2")
+    mine = await store.session(TENANT, SESSION)
+    assert mine is not None
+    assert mine.leaf_entry_id == "e1"

@@ -17,6 +17,8 @@ from laneway.errors import ClientClosed, LanewayError, error_of, make_error
 from laneway.retries import Losses, pause_s
 
 Metadata = Sequence[tuple[str, str | bytes]]
+Sent = Message | AsyncIterator[Message]
+"""The request of a call, or all of a client stream; that one can be made once only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Caller:
         """Seconds of the monotonic clock."""
         return asyncio.get_running_loop().time()
 
-    async def once(self, method: Any, request: Message, *, limit_s: float, waits_for_server: bool = False) -> Any:
+    async def once(self, method: Any, request: Sent, *, limit_s: float, waits_for_server: bool = False) -> Any:
         """The answer of one attempt. Raises LanewayError after `limit_s` at the latest.
 
         `waits_for_server`: not fail at once when there is no connection, because there will be no second attempt.
@@ -117,7 +119,7 @@ class Caller:
         finally:
             call.cancel()
 
-    async def only_once(self, method: Any, request: Message, *, deadline_s: float | None) -> Any:
+    async def only_once(self, method: Any, request: Sent, *, deadline_s: float | None) -> Any:
         """The answer of a call that must not be repeated."""
         limit_s = self.timeouts.patience_s if deadline_s is None else deadline_s
         return await self.once(method, request, limit_s=limit_s, waits_for_server=True)
@@ -155,7 +157,7 @@ class Caller:
         call = self._begin(method, request, timeout=None, wait_for_ready=waits_for_server)
         return MessageStream(call, silence_s=silence_s)
 
-    def _begin(self, method: Any, request: Message, *, timeout: float | None, wait_for_ready: bool) -> Any:
+    def _begin(self, method: Any, request: Sent, *, timeout: float | None, wait_for_ready: bool) -> Any:
         try:
             return method(request, timeout=timeout, metadata=self._metadata, wait_for_ready=wait_for_ready)
         except grpc.aio.UsageError as error:

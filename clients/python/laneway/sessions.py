@@ -1,10 +1,13 @@
 """The calls about sessions and their transcripts; `LanewayClient.sessions` is one of these."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from typing import Any
 
 from laneway.calls import Caller
 from laneway.v1 import session_pb2
+
+_PIECE_CHARACTERS = 256 * 1024
+"""Of a line that is sent in pieces: at most 1 MiB as UTF-8."""
 
 
 class SessionCalls:
@@ -78,3 +81,28 @@ class SessionCalls:
                     pieces.clear()
         finally:
             await stream.close()
+
+    async def import_lines(
+        self, lines: Iterable[str], *, session_key: str = "", deadline_s: float = 600.0
+    ) -> session_pb2.ImportSessionResponse:
+        """Make a new session of the lines of an export, whose next message goes on with that conversation.
+
+        `session_key`: empty means the key in the header. Raises InvalidRequest when there is a session with this key,
+        or when a line is bad, which the text names; NotFound for its agent; then nothing was changed. It is made once:
+        Unavailable and DeadlineExceeded leave open whether it happened, and InvalidRequest on a repetition tells.
+        """
+        requests = _import_requests(lines, session_key)
+        answer: session_pb2.ImportSessionResponse = await self._caller.only_once(
+            self._stub.ImportSession, requests, deadline_s=deadline_s
+        )
+        return answer
+
+
+async def _import_requests(lines: Iterable[str], session_key: str) -> AsyncIterator[session_pb2.ImportSessionRequest]:
+    for line in lines:
+        ends = range(_PIECE_CHARACTERS, max(len(line), 1) + _PIECE_CHARACTERS, _PIECE_CHARACTERS)
+        for end in ends:
+            piece = line[end - _PIECE_CHARACTERS : end]
+            request = session_pb2.ImportSessionRequest(line=piece, line_continues=end < len(line))
+            request.session_key, session_key = session_key, ""
+            yield request

@@ -110,6 +110,10 @@ class Sessions(Protocol):
     def export(self, tenant: str, session_key: str) -> AsyncIterator[str]:
         """One JSON object each, without line end; the header first."""
 
+    async def import_session(self, tenant: str, session_key: str, lines: AsyncIterator[str]) -> tuple[Session, int]:
+        """The new session and how many entries it has; all of it or nothing. Raises FIELD_INVALID (`line`,
+        `session_key`), SESSION_KEY_MALFORMED, AGENT_NOT_FOUND instead of SESSION_NOT_FOUND."""
+
 
 class ServiceStatus(Protocol):
     """The service as it stands."""

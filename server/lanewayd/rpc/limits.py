@@ -43,3 +43,10 @@ class Limits:
     tool_names: int = 1024
     """Entries of `tools_allow`, and of `tools_deny`."""
     abort_reason_bytes: int = 512
+    import_bytes: int = 64 * MIB
+    """All lines of one import: they are kept in memory until the last one is there."""
+    import_line_bytes: int = 8 * MIB
+    """One of its lines: it is parsed in one go, and the event loop waits for that."""
+    import_lines: int = 50_000
+    open_imports: int = 4
+    """Of one tenant."""

@@ -7,7 +7,7 @@ leave as the bytes they are.
 import re
 import time
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.rpc.status import errors_as_status
+from lanewayd.rpc.streams import closed_at_the_end
 from lanewayd.telemetry.metrics import Metrics
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -46,7 +47,8 @@ def service_handler(
 ) -> grpc.GenericRpcHandler:
     """All methods of `service`, each answered by the method of `handlers` with the same name.
 
-    Unary: `async (request, call) -> response message`. Server stream: `async (request, call, send) -> None`.
+    Unary: `async (request, call) -> response message`. Server stream: `async (request, call, send) -> None`. Client
+    stream: `async (iterator of requests, call) -> response message`.
     Raises AttributeError when a method is missing. `metrics`: None = off.
     """
     metrics = metrics or Metrics.off()
@@ -56,8 +58,12 @@ def service_handler(
 
 def _method_handler(method: MethodDescriptor, handlers: object, tenant_of: TenantResolver, metrics: Metrics) -> Any:
     handle = getattr(handlers, method.name)
+    if method.client_streaming and method.server_streaming:
+        raise ValueError(f"{method.full_name}: streams in both directions have no form here yet")
     if method.client_streaming:
-        raise ValueError(f"{method.full_name}: client streams have no form here yet")
+        return grpc.stream_unary_rpc_method_handler(
+            _measured(_client_stream(method, handle, tenant_of), method, metrics)
+        )
     if method.server_streaming:
         return grpc.unary_stream_rpc_method_handler(_measured(_stream(method, handle, tenant_of), method, metrics))
     return grpc.unary_unary_rpc_method_handler(_measured(_unary(method, handle, tenant_of), method, metrics))
@@ -91,11 +97,34 @@ def _stream(
     return answer
 
 
-def _measured(answer: Callable[[bytes, Context], Awaitable[Any]], method: MethodDescriptor, metrics: Metrics) -> Any:
+def _client_stream(
+    method: MethodDescriptor,
+    handle: Callable[[AsyncIterator[Any], Call], Awaitable[Message]],
+    tenant_of: TenantResolver,
+) -> Any:
+    request_class = GetMessageClass(method.input_type)
+
+    async def answer(encoded: AsyncIterator[bytes], context: Context) -> bytes:
+        async with errors_as_status(context, method.full_name):
+            requests = _all_parsed(request_class, encoded)
+            async with closed_at_the_end(requests):
+                response = await handle(requests, _call(context, tenant_of))
+            return response.SerializeToString(deterministic=True)
+        raise AssertionError("an error of a call leaves as its status")
+
+    return answer
+
+
+async def _all_parsed(request_class: type[Message], encoded: AsyncIterator[bytes]) -> AsyncIterator[Message]:
+    async for request in encoded:
+        yield _parsed(request_class, request)
+
+
+def _measured(answer: Callable[[Any, Context], Awaitable[Any]], method: MethodDescriptor, metrics: Metrics) -> Any:
     """`answer`, its duration and status measured."""
     name = f"{method.containing_service.full_name}/{method.name}"
 
-    async def measured(encoded: bytes, context: Context) -> Any:
+    async def measured(encoded: Any, context: Context) -> Any:
         started_s, status = time.perf_counter(), grpc.StatusCode.OK.name
         try:
             return await answer(encoded, context)

@@ -1,15 +1,17 @@
 """SessionService: check, call the service, convert."""
 
+from collections.abc import AsyncIterator
 from datetime import datetime
 
 from laneway.v1 import session_pb2
 from lanewayd.records import Entry, Session
 from lanewayd.rpc.entry_convert import entry_message, read_piece
+from lanewayd.rpc.imports import ImportSlots, import_lines
 from lanewayd.rpc.interface import Sessions
 from lanewayd.rpc.limits import MAX_PIECE_BYTES, Limits
 from lanewayd.rpc.methods import Call, Send
 from lanewayd.rpc.paging import PageTokens, page_size, read_page
-from lanewayd.rpc.request_fields import required, required_session_key
+from lanewayd.rpc.request_fields import check_session_key, required, required_session_key
 from lanewayd.rpc.run_convert import session_message
 from lanewayd.rpc.streams import closed_at_the_end
 from lanewayd.rpc.wire_text import pieces
@@ -22,6 +24,7 @@ class SessionHandlers:
         self._sessions = sessions
         self._store_id = store_id
         self._limits = limits
+        self._import_slots = ImportSlots(limits.open_imports)
 
     async def GetSession(self, request: session_pb2.GetSessionRequest, call: Call) -> session_pb2.Session:
         return session_message(await self._sessions.get(call.tenant, self._key(request.session_key)))
@@ -87,6 +90,17 @@ class SessionHandlers:
                 for piece in head:
                     await send(_line(piece, line_continues=True))
                 await send(_line(tail, line_continues=False))
+
+    async def ImportSession(
+        self, requests: AsyncIterator[session_pb2.ImportSessionRequest], call: Call
+    ) -> session_pb2.ImportSessionResponse:
+        with self._import_slots.taken(call.tenant):
+            first = await anext(requests, session_pb2.ImportSessionRequest())
+            check_session_key(first.session_key, self._limits)
+            lines = import_lines(first, requests, self._limits)
+            async with closed_at_the_end(lines):
+                session, entries = await self._sessions.import_session(call.tenant, first.session_key, lines)
+        return session_pb2.ImportSessionResponse(session=session_message(session), entries=entries)
 
     def _key(self, session_key: str) -> str:
         return required_session_key(session_key, self._limits)

@@ -229,6 +229,10 @@ class RunRegistry:
             key = canonical_key(owner, wanted)
         else:
             key = one_off_key(wanted or DEFAULT_AGENT, self._ids.session())
+        return key, self.owner_of(key)
+
+    def owner_of(self, key: str) -> str:
+        """The agent of a canonical key that a session may have. Raises SESSION_KEY_MALFORMED, AGENT_NOT_FOUND."""
         if len(key.encode("utf-8", "replace")) > self._limits.max_session_key_bytes:
             raise FieldError(
                 ErrorCode.SESSION_KEY_MALFORMED,
@@ -242,7 +246,7 @@ class RunRegistry:
                 ErrorCode.AGENT_NOT_FOUND,
                 f"there is no agent {agent_id!r}; add [agents.list.{agent_id}] to the settings",
             )
-        return key, agent_id
+        return agent_id
 
     def _command(self, message: NewMessage, key: IdempotencyKey | None, session_key: str, agent_id: str) -> AcceptRun:
         timeout_s = self._agents.timeout_s(agent_id) if message.timeout_s is None else message.timeout_s

@@ -1,18 +1,19 @@
-"""The run service's side of sessions: stop their runs, write under their lock, export their entries.
+"""The run service's side of sessions: stop their runs, write under their lock, export and import their entries.
 
 Implements the protocols of sessions/interface.py, which may not know of runs, locks or transcripts.
 """
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.records import EntryKind, NewEntry, Session
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.registry import RunRegistry
-from lanewayd.store.interface import DeleteSession, ResetSession
+from lanewayd.store.interface import DeleteSession, ImportSession, ResetSession
 from lanewayd.transcript.entries import reset_body
 from lanewayd.transcript.export import ExportIds, export_header, export_line
+from lanewayd.transcript.importing import TranscriptReader
 
 PAGE_ENTRIES = 200
 
@@ -71,6 +72,32 @@ class SessionControl:
                 yield _line(export_line(entry, ids))
             if len(page) < PAGE_ENTRIES:
                 return
+
+    async def read(self, lines: AsyncIterator[str]) -> TranscriptReader:
+        """All lines of an export, checked. Raises FIELD_INVALID (`line`)."""
+        transcript = TranscriptReader(self._ids.entry, self._ids.message)
+        async for line in lines:
+            transcript.feed(line)
+        transcript.finish()
+        return transcript
+
+    async def create(self, tenant: str, session_key: str, transcript: TranscriptReader) -> Session:
+        """A new session with what was read. Raises FIELD_INVALID (`session_key`: it is taken), SESSION_KEY_MALFORMED,
+        AGENT_NOT_FOUND, SESSION_BUSY."""
+        command = ImportSession(
+            tenant=tenant,
+            session_key=session_key,
+            session_id=self._ids.session(),
+            agent_id=self._registry.owner_of(session_key),
+            created_at=transcript.finish(),
+            now=self._clock.now(),
+            entries=tuple(transcript.entries),
+        )
+        held = await self._locks.acquire(tenant, session_key, run_id="")
+        try:
+            return await self._store.import_session(command)
+        finally:
+            await self._locks.release(held)
 
     async def _check_idle(self, tenant: str, session_key: str) -> None:
         """A session at work is refused before its lock is waited for: its run holds it."""

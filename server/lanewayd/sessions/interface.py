@@ -1,8 +1,8 @@
 """What sessions need from the rest of the service; app gives it."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from lanewayd.records import Entry, Session
 
@@ -35,3 +35,25 @@ class Exporter(Protocol):
 
     def lines(self, session: Session) -> AsyncGenerator[str, None]:
         """JSON lines without their line end (spec 03, 7.2)."""
+
+
+class Transcript(Protocol):
+    """A transcript that was read and is not stored."""
+
+    @property
+    def session_key(self) -> str:
+        """The key it had; empty = unknown."""
+
+    @property
+    def entries(self) -> Sequence[object]:
+        """Oldest first."""
+
+
+class Importer(Protocol):
+    """Reads transcripts in the exchange format, and makes sessions of them. What `read` gave goes into `create`."""
+
+    async def read(self, lines: AsyncIterator[str]) -> Any:
+        """A Transcript. Raises FIELD_INVALID (`line`)."""
+
+    async def create(self, tenant: str, session_key: str, transcript: Any) -> Session:
+        """Raises FIELD_INVALID (`session_key`: it is taken), SESSION_KEY_MALFORMED, AGENT_NOT_FOUND."""

@@ -1,11 +1,11 @@
-"""Sessions as callers see them: look up, list, reset, delete, read, export (D-21)."""
+"""Sessions as callers see them: look up, list, reset, delete, read, export, import (D-21)."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import datetime
 
-from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.records import Entry, Session
-from lanewayd.sessions.interface import Exporter, SessionStopper, SessionStore, SessionWriter
+from lanewayd.sessions.interface import Exporter, Importer, SessionStopper, SessionStore, SessionWriter, Transcript
 from lanewayd.sessions.keys import canonical_key
 
 NumberedEntries = list[tuple[int, Entry]]
@@ -21,11 +21,13 @@ class Sessions:
         writer: SessionWriter,
         stopper: SessionStopper,
         exporter: Exporter,
+        importer: Importer,
     ) -> None:
         self._store = store
         self._writer = writer
         self._stopper = stopper
         self._exporter = exporter
+        self._importer = importer
 
     async def get(self, tenant: str, session_key: str) -> Session:
         """The session. Raises SESSION_NOT_FOUND, SESSION_KEY_MALFORMED."""
@@ -94,3 +96,27 @@ class Sessions:
         session = await self.get(tenant, session_key)
         async for line in self._exporter.lines(session):
             yield line
+
+    async def import_session(self, tenant: str, session_key: str, lines: AsyncIterator[str]) -> tuple[Session, int]:
+        """Make a session of the lines of an export, all of it or nothing; the session and how many entries it has.
+
+        Without `session_key` it gets the key of the header. Raises FIELD_INVALID (`line`: one is bad; `session_key`:
+        there is none, or it is taken), SESSION_KEY_MALFORMED, AGENT_NOT_FOUND.
+        """
+        if session_key:
+            await self._check_free(tenant, canonical_key(session_key))  # before a long file is read in vain
+        transcript: Transcript = await self._importer.read(lines)
+        named = session_key or transcript.session_key
+        if not named:
+            raise FieldError(ErrorCode.FIELD_INVALID, "session_key", "the header names no session key; give one")
+        await self._check_free(tenant, canonical_key(named))  # before the lock: a run of the session may hold it
+        session = await self._importer.create(tenant, canonical_key(named), transcript)
+        return session, len(transcript.entries)
+
+    async def _check_free(self, tenant: str, key: str) -> None:
+        if await self._store.session(tenant, key) is not None:
+            raise FieldError(
+                ErrorCode.FIELD_INVALID,
+                "session_key",
+                f"there is a session {key}; import under another key, or delete it first",
+            )

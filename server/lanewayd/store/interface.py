@@ -233,6 +233,19 @@ class DeleteSession:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportSession:
+    """Create a session with a whole transcript. Raises FIELD_INVALID (`session_key`) when the key has a session."""
+
+    tenant: str
+    session_key: str
+    session_id: str
+    agent_id: str
+    created_at: datetime
+    now: datetime
+    entries: tuple[NewEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Prune:
     """Apply retention; one bounded step. Of unended runs only events beyond `max_events_per_run` go, the oldest."""
 
@@ -326,6 +339,7 @@ class Store(Protocol):
     async def request_abort(self, command: RequestAbort) -> AbortRequested: ...
     async def reset_session(self, command: ResetSession) -> Session: ...
     async def delete_session(self, command: DeleteSession) -> None: ...
+    async def import_session(self, command: ImportSession) -> Session: ...
     async def prune(self, command: Prune) -> Pruned: ...
 
     async def answer(self, tenant: str, key: IdempotencyKey, now: datetime) -> Accepted | None:

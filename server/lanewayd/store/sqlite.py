@@ -24,6 +24,7 @@ from lanewayd.store.interface import (
     EventCodec,
     EventPage,
     IdempotencyKey,
+    ImportSession,
     Prune,
     Pruned,
     RequestAbort,
@@ -125,6 +126,10 @@ class SqliteStore:
 
     async def delete_session(self, command: DeleteSession) -> None:
         await self._writer.write(command)
+
+    async def import_session(self, command: ImportSession) -> Session:
+        result: Session = await self._writer.write(command)
+        return result
 
     # --- reads ---
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any
 
-from lanewayd.messages import valid_text
+from lanewayd.messages import ToolOutcome, valid_text
 from lanewayd.records import Entry, EntryKind, Session
 
 EXPORT_VERSION = 3
@@ -56,13 +56,15 @@ def _export_message(kind: EntryKind, body: dict[str, Any]) -> dict[str, Any]:
     if kind is EntryKind.USER:
         return {"role": "user", "content": body["content"]}
     if kind is EntryKind.TOOL_RESULT:
-        return {
+        result = {
             "role": "toolResult",
             "toolCallId": body["call_id"],
             "toolName": body["name"],
             "content": body["content"],
             "isError": body["is_error"],
         }
+        is_plain = body["outcome"] == (ToolOutcome.ERROR if body["is_error"] else ToolOutcome.OK)
+        return result if is_plain else {**result, "details": {"outcome": body["outcome"]}}
     return {
         "role": "assistant",
         "content": [_export_block(block) for block in body["content"]],
@@ -74,14 +76,16 @@ def _export_message(kind: EntryKind, body: dict[str, Any]) -> dict[str, Any]:
 
 def _export_block(block: dict[str, Any]) -> dict[str, Any]:
     if block["type"] == "reasoning":
-        return {"type": "thinking", "thinking": block["text"]}
+        thinking = {"type": "thinking", "thinking": block["text"]}
+        return {**thinking, "thinkingSignature": block["field"]} if block.get("field") else thinking
     if block["type"] == "tool_call":
-        return {
+        call = {
             "type": "toolCall",
             "id": block["call_id"],
             "name": block["name"],
             "arguments": _arguments(block["arguments_json"]),
         }
+        return {**call, "thoughtSignature": block["signature"]} if block.get("signature") else call
     return block
 
 

@@ -19,7 +19,7 @@ from lanewayd.sessions.lifecycle import Sessions
 
 def sessions_of(bench: Bench) -> Sessions:
     control = SessionControl(bench.parts, bench.registry)
-    return Sessions(store=bench.store, writer=control, stopper=control, exporter=control)
+    return Sessions(store=bench.store, writer=control, stopper=control, exporter=control, importer=control)
 
 
 async def test_a_reset_begins_a_fresh_window_under_the_same_id_and_keeps_what_was_said(tmp_path: Path) -> None:

@@ -304,3 +304,21 @@ class ExportSessionResponse(_message.Message):
     line: str
     line_continues: bool
     def __init__(self, line: _Optional[str] = ..., line_continues: _Optional[bool] = ...) -> None: ...
+
+class ImportSessionRequest(_message.Message):
+    __slots__ = ("session_key", "line", "line_continues")
+    SESSION_KEY_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    LINE_CONTINUES_FIELD_NUMBER: _ClassVar[int]
+    session_key: str
+    line: str
+    line_continues: bool
+    def __init__(self, session_key: _Optional[str] = ..., line: _Optional[str] = ..., line_continues: _Optional[bool] = ...) -> None: ...
+
+class ImportSessionResponse(_message.Message):
+    __slots__ = ("session", "entries")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    session: Session
+    entries: int
+    def __init__(self, session: _Optional[_Union[Session, _Mapping]] = ..., entries: _Optional[int] = ...) -> None: ...

@@ -72,6 +72,11 @@ class SessionServiceStub:
                 request_serializer=laneway_dot_v1_dot_session__pb2.ExportSessionRequest.SerializeToString,
                 response_deserializer=laneway_dot_v1_dot_session__pb2.ExportSessionResponse.FromString,
                 _registered_method=True)
+        self.ImportSession = channel.stream_unary(
+                '/laneway.v1.SessionService/ImportSession',
+                request_serializer=laneway_dot_v1_dot_session__pb2.ImportSessionRequest.SerializeToString,
+                response_deserializer=laneway_dot_v1_dot_session__pb2.ImportSessionResponse.FromString,
+                _registered_method=True)
 
 
 class SessionServiceServicer:
@@ -134,6 +139,17 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ImportSession(self, request_iterator, context):
+        """Creates a session from the lines of an export, all of it or nothing. The next message of the session goes on with
+        that conversation. Session and entries get new ids; the entries keep their times and have no run.
+        INVALID_ARGUMENT: FIELD_INVALID on `line` (the text names the line and what is wrong with it; more than 64 MiB or
+        50,000 lines), FIELD_INVALID on `session_key` (missing, or there is a session with this key). NOT_FOUND:
+        AGENT_NOT_FOUND. RESOURCE_EXHAUSTED: TENANT_LIMIT (4 imports are open at once).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SessionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -171,6 +187,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.ExportSession,
                     request_deserializer=laneway_dot_v1_dot_session__pb2.ExportSessionRequest.FromString,
                     response_serializer=laneway_dot_v1_dot_session__pb2.ExportSessionResponse.SerializeToString,
+            ),
+            'ImportSession': grpc.stream_unary_rpc_method_handler(
+                    servicer.ImportSession,
+                    request_deserializer=laneway_dot_v1_dot_session__pb2.ImportSessionRequest.FromString,
+                    response_serializer=laneway_dot_v1_dot_session__pb2.ImportSessionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -365,6 +386,33 @@ class SessionService:
             '/laneway.v1.SessionService/ExportSession',
             laneway_dot_v1_dot_session__pb2.ExportSessionRequest.SerializeToString,
             laneway_dot_v1_dot_session__pb2.ExportSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportSession(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/laneway.v1.SessionService/ImportSession',
+            laneway_dot_v1_dot_session__pb2.ImportSessionRequest.SerializeToString,
+            laneway_dot_v1_dot_session__pb2.ImportSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

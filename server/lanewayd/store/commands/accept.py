@@ -156,6 +156,7 @@ def _put_session(transaction: Transaction, command: AcceptRun, target: _Owner, *
             "session_id": target.session_id,
             "agent_id": target.agent_id,
             "label": command.session.label,
+            "created_at": to_us(command.now),
             "now": to_us(command.now),
         },
     )

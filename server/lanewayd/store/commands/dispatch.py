@@ -7,11 +7,12 @@ from lanewayd.store.commands.abort import request_abort
 from lanewayd.store.commands.accept import accept
 from lanewayd.store.commands.retention import prune
 from lanewayd.store.commands.run_log import append, settle, start
-from lanewayd.store.commands.sessions import delete_session, reset_session
+from lanewayd.store.commands.sessions import delete_session, import_session, reset_session
 from lanewayd.store.interface import (
     AcceptRun,
     AppendToRun,
     DeleteSession,
+    ImportSession,
     Prune,
     RequestAbort,
     ResetSession,
@@ -28,6 +29,7 @@ _COMMANDS: Mapping[type, Callable[[Transaction, Any], object]] = {
     RequestAbort: request_abort,
     ResetSession: reset_session,
     DeleteSession: delete_session,
+    ImportSession: import_session,
     Prune: prune,
 }
 

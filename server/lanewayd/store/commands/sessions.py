@@ -1,15 +1,16 @@
-"""Resetting and deleting sessions (D-21)."""
+"""Resetting, deleting and importing sessions (D-21)."""
 
 from dataclasses import replace
 
-from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import Lifecycle, LifecyclePhase
 from lanewayd.records import Run, RunState, Session
 from lanewayd.store.commands.event_log import cut_events
 from lanewayd.store.commands.run_log import append_entries
-from lanewayd.store.interface import DeleteSession, ResetSession
+from lanewayd.store.interface import DeleteSession, ImportSession, ResetSession
 from lanewayd.store.run_rows import error_json, run_from_row
 from lanewayd.store.session_rows import session_from_row
+from lanewayd.store.times import to_us
 from lanewayd.store.transaction import Transaction
 
 
@@ -35,6 +36,31 @@ def delete_session(transaction: Transaction, command: DeleteSession) -> None:
             transaction.execute("blank_run_texts", {"error_json": "", "accepted_no": row["accepted_no"]})
     transaction.execute("delete_entries", (session_id,))
     transaction.execute("delete_session", (command.tenant, command.session_key))
+
+
+def import_session(transaction: Transaction, command: ImportSession) -> Session:
+    """The new session; its last entry is its leaf, so that the next run goes on from it."""
+    names = (command.tenant, command.session_key)
+    if transaction.one("select_session_owner", names) is not None:
+        raise FieldError(
+            ErrorCode.FIELD_INVALID,
+            "session_key",
+            f"there is a session {command.session_key}; import under another key, or delete it first",
+        )
+    transaction.execute(
+        "insert_session",
+        {
+            "tenant": command.tenant,
+            "session_key": command.session_key,
+            "session_id": command.session_id,
+            "agent_id": command.agent_id,
+            "label": "",
+            "created_at": to_us(command.created_at),
+            "now": to_us(command.now),
+        },
+    )
+    append_entries(transaction, (*names, command.session_id), "", command.entries)
+    return session_from_row(transaction.one("select_session", names))
 
 
 def _idle_session_id(transaction: Transaction, tenant: str, session_key: str) -> str:

@@ -58,7 +58,7 @@ SELECT session_key, session_id, agent_id FROM sessions WHERE session_id = ? AND 
 INSERT INTO sessions (
     tenant, session_key, session_id, agent_id, label, created_at, last_interaction_at, pruned_position
 ) VALUES (
-    :tenant, :session_key, :session_id, :agent_id, :label, :now, :now,
+    :tenant, :session_key, :session_id, :agent_id, :label, :created_at, :now,
     coalesce(
         (SELECT max(r.pruned_position) FROM runs AS r WHERE r.tenant = :tenant AND r.session_key = :session_key), 0
     )
