@@ -230,7 +230,7 @@ def test_the_client_knows_the_server_only_where_it_starts_one_and_only_when_it_d
             not each.importer.startswith("laneway.cli.")
             or each.importer.rsplit(".", 1)[1] not in LAZY_COMMANDS
             or each.is_at_the_top
-            or inside(each.imported) not in ROOTS
+            or str(inside(each.imported)).split(".", maxsplit=1)[0] not in ROOTS
         )
     ]
     assert wrong == []

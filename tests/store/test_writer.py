@@ -243,25 +243,6 @@ async def test_reads_do_not_hold_back_the_checkpoint(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_a_backup_of_a_store_in_use_is_a_whole_database(tmp_path: Path) -> None:
-    store = await open_store(tmp_path)
-    await running(store, "r1")
-    backup = await submit(store.backup(tmp_path / "laneway.backup"))
-    for seq in range(2, 50):
-        await store.append(append_to("r1", seq, says("x")))
-    await asyncio.gather(*backup)
-    with pytest.raises(FileExistsError):
-        await store.backup(tmp_path / "laneway.backup")
-    await store.close()
-    copy = await SqliteStore.open(tmp_path / "laneway.backup", codec=JsonCodec())
-    page = await copy.run_events(TENANT, "r1", after_seq=0, limit=100)
-    assert page is not None
-    assert copy.store_id == store.store_id
-    assert [event.seq for event in page.events] == list(range(1, page.latest + 1))
-    assert page.latest >= 1
-    await copy.close()
-
-
 async def test_a_message_of_a_megabyte_does_not_weigh_on_each_append(tmp_path: Path) -> None:
     store = await open_store(tmp_path)
     await store.accept(accept_run("r1", request=a_request(message="m" * 2**20)))

@@ -14,7 +14,7 @@ from lanewayd.store.migrate import check_not_newer, load_migrations, migrate
 from lanewayd.store.named_queries import load_queries
 from lanewayd.store.times import to_us
 
-_SQL_FOLDER = Path(__file__).parent / "sql" / "sqlite"
+SQL_FOLDER = Path(__file__).parent / "sql" / "sqlite"
 _CACHED_STATEMENTS = 512
 _WRITE_BITS = 0o222
 _PRIVATE = 0o600
@@ -50,7 +50,7 @@ class OpenOptions:
 
 def open_database(path: Path, options: OpenOptions, now: datetime) -> Opened:
     """Open, check and migrate. Raises StartupError; a file that is refused is left as it is."""
-    sql = load_queries(_SQL_FOLDER)
+    sql = load_queries(SQL_FOLDER)
     _check_writable(path)
     with _errors_as_startup_error(path):
         if path.exists() and path.stat().st_size > 0:
@@ -60,7 +60,7 @@ def open_database(path: Path, options: OpenOptions, now: datetime) -> Opened:
         writing = _connect(path, options)
         try:
             _prepare_writing(writing, sql, options)
-            migrate(writing, sql, load_migrations(_SQL_FOLDER / "migrations"), now)
+            migrate(writing, sql, load_migrations(SQL_FOLDER / "migrations"), now)
             writing.execute(sql["insert_store"], (options.new_store_id(), to_us(now)))
             store_id = str(writing.execute(sql["select_store"]).fetchone()[0])
             reading = _connect(path, OpenOptions())
@@ -72,28 +72,12 @@ def open_database(path: Path, options: OpenOptions, now: datetime) -> Opened:
     return Opened(path, sql, store_id, writing, reading)
 
 
-def backup_database(source: Path, target: Path) -> None:
-    """Copy the database as it is now, while it is in use. The target appears when it is complete, and is synced.
-
-    Raises FileExistsError, sqlite3.Error, OSError.
-    """
-    if target.exists():
-        raise FileExistsError(f"{target} exists")
-    unfinished = target.with_name(target.name + ".unfinished")
-    unfinished.unlink(missing_ok=True)
-    reading, writing = sqlite3.connect(_read_only_uri(source), uri=True), sqlite3.connect(unfinished)
-    try:
-        reading.backup(writing)
-    finally:
-        writing.close()
-        reading.close()
-    for path in (unfinished, target.parent):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    unfinished.rename(target)
+def check_database(path: Path, *, quick_check_max_bytes: int) -> None:
+    """Raises the StartupError with which `open_database` would refuse the file or its place. Reads only."""
+    _check_writable(path)
+    with _errors_as_startup_error(path):
+        if path.exists() and path.stat().st_size > 0:
+            _check_content(path, load_queries(SQL_FOLDER), OpenOptions(quick_check_max_bytes=quick_check_max_bytes))
 
 
 def size_on_disk(path: Path) -> int:
@@ -113,14 +97,14 @@ def _check_writable(path: Path) -> None:
 
 def _check_content(path: Path, sql: Mapping[str, str], options: OpenOptions) -> None:
     """Reads only: a connection that may write would touch the file when it closes."""
-    connection = sqlite3.connect(_read_only_uri(path), uri=True, isolation_level=None)
+    connection = sqlite3.connect(read_only_uri(path), uri=True, isolation_level=None)
     try:
         tables = {row[0] for row in connection.execute(sql["select_tables"])}
         if tables and "migrations" not in tables:
             raise StartupError(f"{path} is a database, but not one of Laneway; set another home")
         if tables:
             applied = {row[0] for row in connection.execute(sql["select_migrations"])}
-            check_not_newer(applied, load_migrations(_SQL_FOLDER / "migrations"))
+            check_not_newer(applied, load_migrations(SQL_FOLDER / "migrations"))
         if path.stat().st_size <= options.quick_check_max_bytes:
             fault = str(connection.execute(sql["quick_check"]).fetchone()[0])
             if fault != "ok":
@@ -148,7 +132,8 @@ def _prepare_writing(connection: sqlite3.Connection, sql: Mapping[str, str], opt
         connection.execute(sql[query])
 
 
-def _read_only_uri(path: Path) -> str:
+def read_only_uri(path: Path) -> str:
+    """For a connection that cannot change the database, whatever it is asked."""
     return path.absolute().as_uri() + "?mode=ro"
 
 

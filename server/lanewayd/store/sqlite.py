@@ -1,13 +1,11 @@
 """The store on SQLite: one thread writes and checkpoints, another one reads."""
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
 from lanewayd.clock import Clock, SystemClock
-from lanewayd.errors import StoreUnavailable
 from lanewayd.records import Entry, Run, Session, ToolCallRow
 from lanewayd.store import reads
 from lanewayd.store.commands.accept import stored_answer
@@ -35,7 +33,7 @@ from lanewayd.store.interface import (
     StartRun,
     StoreFigures,
 )
-from lanewayd.store.opening import Opened, OpenOptions, backup_database, open_database, size_on_disk
+from lanewayd.store.opening import Opened, OpenOptions, open_database, size_on_disk
 from lanewayd.store.reader import Reader
 from lanewayd.store.transaction import Transaction
 from lanewayd.store.writer import Writer, WriterLimits
@@ -194,13 +192,6 @@ class SqliteStore:
             sessions=sessions,
             runs_by_state=runs_by_state,
         )
-
-    async def backup(self, target: Path) -> None:
-        """Copy the database to the new file `target`, while it is in use. Raises FileExistsError, StoreUnavailable."""
-        try:
-            await asyncio.to_thread(backup_database, self._path, target)
-        except sqlite3.Error as error:
-            raise StoreUnavailable(f"the backup to {target} failed: {error}") from error
 
     async def close(self) -> None:
         # The reader first: the writer's last checkpoint wants the log for itself.

@@ -21,6 +21,7 @@ COMMAND_LINE = (
     "import laneway.cli.address as address; address.DEFAULT_ADDRESS = '127.0.0.1:1'; "
     "import laneway.cli.main as entry; entry.main()"
 )
+COMMAND = (sys.executable, "-c", COMMAND_LINE)
 
 
 async def start(*arguments: str, environ: dict[str, str] | None = None, module: str = "") -> Process:

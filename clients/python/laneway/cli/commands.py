@@ -4,6 +4,7 @@ import typer
 
 from laneway.cli.abort import abort
 from laneway.cli.agent import agent
+from laneway.cli.backup import backup
 from laneway.cli.demo import demo
 from laneway.cli.serve import serve
 from laneway.cli.status import status
@@ -24,3 +25,4 @@ app.command(name="wait")(wait)
 app.command(name="abort")(abort)
 app.command(name="status")(status)
 app.command(name="demo")(demo)
+app.command(name="backup")(backup)

@@ -8,10 +8,8 @@ from rich.table import Table
 
 from laneway.cli.connection import Connection
 from laneway.cli.options import AddressOption, JsonOption, run_async
-from laneway.cli.text import json_line, safe, seconds_text
+from laneway.cli.text import json_line, safe, seconds_text, size_text
 from laneway.v1 import admin_pb2
-
-_UNITS = ("bytes", "KiB", "MiB", "GiB")
 
 
 def status(address: AddressOption = None, json: JsonOption = False) -> None:
@@ -34,7 +32,7 @@ def _print_status(answer: admin_pb2.GetStatusResponse, address: str, console: Co
     lines = [
         f"Laneway {answer.version} on {address}, {state}, up {seconds_text(max(0.0, up_s))}",
         f"sessions {answer.sessions}, subscribers {answer.subscribers}",
-        f"store {answer.store.path}, {_size_text(answer.store.bytes)}, commits take {answer.store.commit_ms:.1f} ms",
+        f"store {answer.store.path}, {size_text(answer.store.bytes)}, commits take {answer.store.commit_ms:.1f} ms",
     ]
     counts = {
         name.removeprefix("RUN_STATE_").lower().replace("_", " "): count
@@ -49,11 +47,3 @@ def _print_status(answer: admin_pb2.GetStatusResponse, address: str, console: Co
         table.add_row(safe(lane.name), str(lane.active), str(lane.width), str(lane.queued))
     if answer.lanes:
         console.print(table)
-
-
-def _size_text(size_bytes: float) -> str:
-    for unit in _UNITS[:-1]:
-        if size_bytes < 1024:
-            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1024
-    return f"{size_bytes:.1f} {_UNITS[-1]}"

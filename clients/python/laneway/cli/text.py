@@ -11,6 +11,7 @@ from laneway.v1 import run_pb2
 
 _UNSAFE = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 _UNSAFE[ord("\r")] = ""
+_SIZE_UNITS = ("bytes", "KiB", "MiB", "GiB")
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -53,6 +54,15 @@ def seconds_text(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def size_text(size_bytes: float) -> str:
+    """`12 bytes`, `3.4 MiB`."""
+    for unit in _SIZE_UNITS[:-1]:
+        if size_bytes < 1024:
+            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f} {_SIZE_UNITS[-1]}"
 
 
 def duration_text(duration: Duration) -> str:

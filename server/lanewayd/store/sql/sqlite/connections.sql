@@ -12,6 +12,10 @@ PRAGMA synchronous = FULL;
 -- For the test that shows what is lost without syncing.
 PRAGMA synchronous = OFF;
 
+-- name: journal_off
+-- For a file that is thrown away when anything fails.
+PRAGMA journal_mode = OFF;
+
 -- name: keep_undo_in_memory
 -- Savepoints keep copies of pages: never in a file.
 PRAGMA temp_store = MEMORY;
@@ -52,6 +56,10 @@ COMMIT;
 -- The first fault of the file, or ok.
 PRAGMA quick_check(1);
 
+-- name: integrity_check
+-- As quick_check, and that indexes and tables agree.
+PRAGMA integrity_check(1);
+
 -- name: select_tables
 -- The names of all tables; none in a new file.
 SELECT name FROM sqlite_schema WHERE type = 'table';
@@ -79,3 +87,7 @@ INSERT OR IGNORE INTO store (row_no, store_id, created_at) VALUES (1, ?, ?);
 -- name: select_store
 -- The identity of the database.
 SELECT store_id FROM store;
+
+-- name: select_blobs
+-- The names of all attachments' files.
+SELECT blob_hash FROM blobs;
