@@ -45,13 +45,7 @@ def serve(
     from lanewayd.config import Flags, load_settings  # noqa: PLC0415 - with app
 
     try:
-        settings: dict[str, str] = {}
-        for assignment in assignments:
-            name, equals, value = assignment.partition("=")
-            if not equals:
-                raise StartupError(f"--set {assignment!r} must be NAME=VALUE")
-            settings[name.strip()] = value
-        flags = Flags(listen=listen, is_insecure=is_insecure, settings=settings)
+        flags = Flags.of(listen=listen, is_insecure=is_insecure, assignments=assignments)
         return run_app(load_settings(os.environ, flags, config_path), idle_exit_s=idle_exit_s)
     except StartupError as error:
         print(f"laneway: {error}", file=sys.stderr)  # noqa: T201 - the process's answer; logs begin later

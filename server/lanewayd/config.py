@@ -9,7 +9,7 @@ import ipaddress
 import os
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,17 @@ class Flags:
     listen: str | None = None
     is_insecure: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *, listen: str | None = None, is_insecure: bool = False, assignments: Sequence[str] = ()) -> "Flags":
+        """From the texts of `--listen`, `--insecure` and each `--set`. Raises StartupError."""
+        settings: dict[str, str] = {}
+        for assignment in assignments:
+            name, equals, value = assignment.partition("=")
+            if not equals:
+                raise StartupError("what follows --set must be NAME=VALUE")
+            settings[name.strip()] = value
+        return cls(listen=listen, is_insecure=is_insecure, settings=settings)
 
 
 def load_settings(environ: Mapping[str, str], flags: Flags = Flags(), config_path: Path | None = None) -> Settings:
