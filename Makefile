@@ -45,12 +45,13 @@ demo: setup ## set everything up and run the main job
 test: setup ## set everything up and run all tests
 	$(VPY) -m pytest -n $(TEST_WORKERS) $(ARGS)
 
-check: setup ## style, types, protos
+check: setup ## style, types, protos, image and chart
 	$(VPY) -m ruff check
 	$(VPY) -m ruff format --check
 	$(VPY) -m mypy
 	$(VENV)/bin/buf lint
 	$(VENV)/bin/buf format --diff --exit-code
+	$(VPY) -m tests.deploy.check
 
 bench: setup ## measure throughput and latency
 	$(VPY) -m tests.benchmarks

@@ -5,7 +5,7 @@ import os
 import shlex
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -43,16 +43,28 @@ def can_mount_read_only() -> bool:
         return False
 
 
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 class Serving:
     """`async with`: the process, serving unless `waits` is false; at the end it is killed."""
 
     def __init__(
-        self, command: Sequence[str], home: Path, *, path: Path, is_read_only: bool = False, waits: bool = True
+        self,
+        command: Sequence[str],
+        home: Path,
+        *,
+        path: Path,
+        variables: Mapping[str, str] | None = None,
+        is_read_only: bool = False,
+        waits: bool = True,
     ) -> None:
-        """`path` comes first in PATH; `home` is HOME and the working directory."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        """`path` comes first in PATH; `home` is HOME and the working directory; `variables` are added."""
+        self.address = f"127.0.0.1:{free_port()}"
         self._command = [*(_NAMESPACE if is_read_only else ()), *([str(home)] if is_read_only else ()), *command]
         self._home = home
         self._log_path = home.parent / f"{home.name}.log"
@@ -64,7 +76,10 @@ class Serving:
             "PYTHONDONTWRITEBYTECODE": "1",
             "LANEWAY_HOME": str(home / ".laneway"),
             "LANEWAY_LISTEN": self.address,
+            **(variables or {}),
         }
+        if variables and "LANEWAY_LISTEN" in variables:
+            self.address = f"127.0.0.1:{variables['LANEWAY_LISTEN'].rpartition(':')[2]}"
 
     @property
     def log(self) -> str:

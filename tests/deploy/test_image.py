@@ -1,4 +1,4 @@
-"""The Dockerfile's steps, executed in clean virtual environments with an empty HOME; then the server installed there."""
+"""The Dockerfile's steps, executed in clean environments with an empty HOME; then the server that they install."""
 
 import json
 import os
