@@ -1,0 +1,37 @@
+// Says each argument to an agent, one after the other in one conversation, and shows the answers while they are written.
+// Ctrl-C aborts the run.
+import { LanewayClient, LanewayError, isTerminal } from "@laneway/client";
+
+const client = new LanewayClient(process.env["LANEWAY_ADDRESS"] ?? "127.0.0.1:50551");
+let runId = "";
+process.once("SIGINT", () => void client.abort(runId, { reason: "Ctrl-C" }));
+
+try {
+  for (const message of process.argv.slice(2)) {
+    for await (const event of client.run({ message, sessionKey: "chat" })) {
+      const { payload } = event;
+      switch (payload.case) {
+        case "accepted":
+          ({ runId } = event);
+          console.log("run", runId);
+          break;
+        case "assistant":
+          process.stdout.write(payload.value.delta);
+          break;
+        case "tool":
+          if (payload.value.argumentsJson) console.log(`\n> ${payload.value.name} ${payload.value.argumentsJson}`);
+          break;
+        case "lifecycle":
+          if (payload.value.voidMessageId) console.log("\n(once more)");
+          if (isTerminal(event)) console.log("\nended:", payload.value.error?.reason ?? payload.value.stopReason);
+          break;
+      }
+    }
+  }
+} catch (error) {
+  if (!(error instanceof LanewayError)) throw error;
+  console.error("failed:", error.message);
+  process.exitCode = 1;
+} finally {
+  client.close();
+}

@@ -1,0 +1,96 @@
+/** The calls about sessions and their transcripts; `LanewayClient.sessions` is one of these. */
+
+import type { CallOptions, Caller, DeadlineOptions } from "./calls.js";
+import { SessionService } from "./gen/laneway/v1/session_pb.js";
+import type { DeleteSessionResponse, Entry, ResetSessionResponse, Session } from "./gen/laneway/v1/session_pb.js";
+
+/** What `reset` and `delete` take. */
+export interface EndSessionOptions extends DeadlineOptions {
+  /** Abort what runs or waits in the session; else that is PreconditionFailedError (SESSION_ACTIVE). */
+  readonly force?: boolean | undefined;
+}
+
+/** Reads are repeated as LanewayClient repeats its own; what changes a session is made once. */
+export class SessionCalls {
+  readonly #caller: Caller;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+  }
+
+  /** A session as it stands. Throws NotFoundError. */
+  get(sessionKey: string, options: CallOptions = {}): Promise<Session> {
+    return this.#caller.repeat(SessionService.method.getSession, { sessionKey }, options);
+  }
+
+  /** All sessions, those created last first; read page by page while it is iterated. */
+  list(options: CallOptions = {}): AsyncGenerator<Session, void, undefined> {
+    return this.#caller.pages(
+      SessionService.method.listSessions,
+      (pageToken) => ({ pageToken }),
+      (page) => [page.sessions, page.nextPageToken],
+      options,
+    );
+  }
+
+  /**
+   * Begin a fresh conversation under the same key. Throws NotFoundError, PreconditionFailedError. UnavailableError and
+   * DeadlineExceededError leave open whether it happened; it is not repeated, because a repetition would abort what came
+   * after the first.
+   */
+  reset(sessionKey: string, { force = false, ...options }: EndSessionOptions = {}): Promise<ResetSessionResponse> {
+    return this.#caller.onlyOnce(SessionService.method.resetSession, { sessionKey, force }, options);
+  }
+
+  /** Remove a session with all that is stored of it. `force`, errors and repetition as for `reset`. */
+  delete(sessionKey: string, { force = false, ...options }: EndSessionOptions = {}): Promise<DeleteSessionResponse> {
+    return this.#caller.onlyOnce(SessionService.method.deleteSession, { sessionKey, force }, options);
+  }
+
+  /** The transcript, oldest first; long texts are cut (`truncated`) and read whole by `readEntry`. NotFoundError. */
+  entries(sessionKey: string, options: CallOptions = {}): AsyncGenerator<Entry, void, undefined> {
+    return this.#caller.pages(
+      SessionService.method.listEntries,
+      (pageToken) => ({ sessionKey, pageToken }),
+      (page) => [page.entries, page.nextPageToken],
+      options,
+    );
+  }
+
+  /** The whole text of piece `part`, from 0, of an entry's content. Throws NotFoundError, InvalidRequestError. */
+  async readEntry(sessionKey: string, entryId: string, part = 0, options: CallOptions = {}): Promise<string> {
+    const pieces: string[] = [];
+    let offset = 0n;
+    for (;;) {
+      const request = { sessionKey, entryId, part, offset };
+      const answer = await this.#caller.repeat(SessionService.method.readEntry, request, options);
+      pieces.push(answer.text);
+      offset = answer.nextOffset;
+      if (offset >= answer.totalBytes || !answer.text) {
+        return pieces.join("");
+      }
+    }
+  }
+
+  /**
+   * The transcript as JSON lines without line ends: first a header, then the entries. Throws NotFoundError. It cannot be
+   * taken up again: UnavailableError or DeadlineExceededError in its middle means to begin anew.
+   */
+  async *export(sessionKey: string, { signal }: CallOptions = {}): AsyncGenerator<string, void, undefined> {
+    const { silenceMs } = this.#caller.timeouts;
+    const options = { silenceMs, signal, waitsForServer: true };
+    const stream = this.#caller.stream(SessionService.method.exportSession, { sessionKey }, options);
+    let pieces: string[] = [];
+    try {
+      for (let answer = await stream.next(); answer; answer = await stream.next()) {
+        pieces.push(answer.line);
+        if (!answer.lineContinues) {
+          yield pieces.join("");
+          pieces = [];
+        }
+      }
+    } finally {
+      stream.close();
+    }
+  }
+}
