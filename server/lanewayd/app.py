@@ -130,6 +130,7 @@ class Service:
             await self._pipeline.close()
             raise
         owner = Owner(self._store.store_id, start_id)
+        self._models.own_processes_as(str(owner))
         self._wire_runs(owner)
         self._wire_rpc()
         self._is_wired = True
@@ -142,6 +143,7 @@ class Service:
         except BaseException:
             await self._close()
             raise
+        self._models.tell_of_unusable_keys()
         logger.info(
             "serving", extra={"address": self._address, "left_over_processes": left_over, "interrupted": interrupted}
         )

@@ -50,7 +50,9 @@ KNOWN_PROVIDERS: Mapping[str, ProviderSettings] = types.MappingProxyType(
     }
 )
 SCRIPTED_PROVIDER = "scripted"
-"""Always exists; no settings can take its name."""
+LOCAL_PROVIDER = "local"
+OWN_PROVIDERS = (SCRIPTED_PROVIDER, LOCAL_PROVIDER)
+"""They always exist; no settings can take their names."""
 
 _NO_SETTINGS = frozenset({"home", "listen", "is_insecure", "config_path", "sources"})
 _START_NAMES = {"home": "LANEWAY_HOME", "listen": "--listen or LANEWAY_LISTEN", "config": "--config or LANEWAY_CONFIG"}
@@ -83,7 +85,7 @@ def load_settings(environ: Mapping[str, str], flags: Flags = Flags(), config_pat
 
     Raises StartupError that names the setting, where it stands and what to do.
     """
-    home = _home(environ)
+    home = home_of(environ)
     file_path = _settings_file(environ, home, config_path)
     tree = read_toml(file_path) if file_path else {}
     for name, where in _START_NAMES.items():
@@ -124,7 +126,8 @@ def _with_user(text: str, environ: Mapping[str, str]) -> Path:
     return Path(text)
 
 
-def _home(environ: Mapping[str, str]) -> Path:
+def home_of(environ: Mapping[str, str]) -> Path:
+    """The home, absolute: LANEWAY_HOME, else ~/.laneway."""
     return Path.cwd() / _with_user(environ.get("LANEWAY_HOME") or "~/.laneway", environ)
 
 
@@ -245,20 +248,20 @@ def _check_agents(settings: Settings) -> None:
     models |= {f"agents.list.{agent_id}.model": agent.model for agent_id, agent in settings.agents.list.items()}
     for name, model in models.items():
         provider = (model or SCRIPTED_PROVIDER).partition("/")[0].lower()
-        if provider != SCRIPTED_PROVIDER and provider not in settings.models.providers:
+        if provider not in OWN_PROVIDERS and provider not in settings.models.providers:
             source = settings.sources.get(name, "from `agents.defaults.model`")
             known = ", ".join(sorted(settings.models.providers))
             raise StartupError(
                 f"`{name}` = {model!r} ({source}): there is no provider {provider!r}; known: {known}, "
-                f"{SCRIPTED_PROVIDER}. Add [models.providers.{provider}] or change it"
+                f"{', '.join(OWN_PROVIDERS)}. Add [models.providers.{provider}] or change it"
             )
 
 
 def _check_providers(settings: Settings) -> None:
     for name, provider in settings.models.providers.items():
         key = f"models.providers.{name}"
-        if name == SCRIPTED_PROVIDER or name != name.lower():
-            raise StartupError(f"`{key}`: the name of a provider is lower case and not {SCRIPTED_PROVIDER!r}")
+        if name in OWN_PROVIDERS or name != name.lower():
+            raise StartupError(f"`{key}`: the name of a provider is lower case and not {' or '.join(OWN_PROVIDERS)}")
         if not provider.base_url:
             raise StartupError(f"`{key}.base_url` is missing: the URL before /chat/completions, http(s)://host/v1")
         if f"{key}.api_key_env" in settings.sources and provider.api_key_file is not None:

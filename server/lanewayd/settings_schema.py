@@ -1,8 +1,6 @@
 # ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with the rules of this file
 """Every setting: its name, type, default, range. The dataclasses are the schema; config.py reads values into them.
-
-A nested dataclass is a section, a mapping one with free names. `later()` reserves a name: a value for it is refused.
-"""
+A nested dataclass is a section, a mapping one with free names. `later()` reserves a name: a value for it is refused."""
 
 import os
 import re
@@ -21,7 +19,8 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a value must meet besides its type. `landed`: the choices this version can do; the others say so."""
+    """What a value must meet besides its type. `landed`: the choices this version can do; the others say so.
+    `expectation`: what `accepts` asks for, in words."""
 
     low: float | None = None
     high: float | None = None
@@ -31,7 +30,6 @@ class Rule:
     is_private: bool = False
     """The value is never shown: it may be a secret that was put into the wrong place."""
     expectation: str = ""
-    """What `accepts` asks for, in words."""
     accepts: Callable[[str], bool] | None = None
 
 
@@ -92,7 +90,7 @@ class AgentSettings:
     """One agent. In `agents.list.<id>` what is not given comes from `agents.defaults`."""
 
     model: str | None = setting(None, accepts=is_model_reference, expectation="provider/model")
-    """None: the first provider whose key is in the environment."""
+    """None: the first provider whose key is in the environment, else the embedded model."""
     timeout_seconds: float = setting(172_800.0, low=0)
     """Budget of a run; 0 = unlimited."""
     max_turns: int = setting(0, low=0)
@@ -155,9 +153,10 @@ class ProviderSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalModelSettings:
-    """The embedded model."""
+    """The embedded model. `gguf`: another one than the installed."""
 
-    gguf: str | None = later()
+    enabled: bool = setting(True)
+    gguf: Path | None = setting(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

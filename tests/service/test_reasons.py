@@ -143,10 +143,11 @@ async def test_a_session_id_goes_with_its_own_key_only(service: RunningService) 
     await service.wait(again.run_id)
 
 
-async def test_without_a_model_the_refusal_names_the_settings(service: RunningService) -> None:
-    refusal = await refused_and_unchanged(service, {"model": ""})
+async def test_without_a_model_the_refusal_names_the_settings(tmp_path: Path, model: ModelServer) -> None:
+    async with running_service(tmp_path / "home", model=model, toml="[models.local]\nenabled = false\n") as service:
+        refusal = await refused_and_unchanged(service, {"model": ""})
     assert (refusal.status, refusal.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "MODEL_NOT_CONFIGURED")
-    for setting in ("OPENAI_API_KEY", "agents.defaults.model", "models.providers"):
+    for setting in ("OPENAI_API_KEY", "agents.defaults.model", "models.providers", "models.local.enabled"):
         assert setting in refusal.text
 
 

@@ -61,7 +61,6 @@ def test_the_example_file_shows_every_setting_with_its_default(tmp_path: Path) -
         assert getattr(from_file, name) == getattr(plain, name), name
     assert (from_file.tools, from_file.telemetry) == (plain.tools, plain.telemetry)
     later = (
-        "models.local.gguf",
         "queue.by_channel",
         "rpc.debug_services",
         "diagnostics.",
@@ -202,6 +201,7 @@ def test_an_unknown_name_is_answered_with_its_place_and_the_nearest_one(
         ("[models]\ntransport = 'requests'", ("'requests'", "one of aiohttp, httpx")),
         ("[models.providers.acme]\napi = 'openai_chat'", ("models.providers.acme.base_url", "missing")),
         ("[models.providers.scripted]\nbase_url = 'http://h/v1'", ("models.providers.scripted",)),
+        ("[models.providers.local]\nbase_url = 'http://h/v1'", ("models.providers.local",)),
         ("[models.providers.Acme]\nbase_url = 'http://h/v1'", ("lower case",)),
         ("[tools.exec]\nenv = ['A', 1]", ("names of environment variables",)),
         ("[runs.retention]\nmax_age_days = 0.5", ("a number, 1 or more",)),
@@ -225,7 +225,6 @@ def test_a_wrong_value_is_answered_with_name_place_and_expectation(
         ("[store]\nurl = 'postgresql://u:secret@h/db'", "store.url"),
         ("[queue]\nmode = 'collect'", "queue.mode"),
         ("[queue.by_channel]\nmail = 'collect'", "queue.by_channel"),
-        ("[models.local]\ngguf = '/x'", "models.local.gguf"),
         ("[models.providers.x]\napi = 'anthropic'\nbase_url='http://h'", "models.providers.x.api"),
         ("[limits]\nmax_attachment_bytes = 1", "limits.max_attachment_bytes"),
         ("[rpc]\ndebug_services = true", "rpc.debug_services"),

@@ -8,6 +8,8 @@ from lanewayd.errors import ErrorCode, FieldError, LanewayError
 
 SCRIPTED_PROVIDER = "scripted"
 """Plays scripts from home; it always exists and needs no key. Its models are names of scripts, not checked here."""
+LOCAL_PROVIDER = "local"
+"""The embedded model, in a process of the service's own; it always has this name and needs no key."""
 
 DEFAULT_MODELS: Mapping[str, str] = {"openai": "gpt-5.2", "openrouter": "openai/gpt-5.2"}
 """What is used without any setting, in this order: the first provider that can be used and has its key set.
@@ -24,6 +26,7 @@ class ModelSource(StrEnum):
     AGENT = "the settings of the agent"
     DEFAULTS = "agents.defaults.model"
     ENVIRONMENT = "the environment"
+    EMBEDDED = "being the only one there is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,19 @@ class ProviderFacts:
     """The key was found, or none is needed."""
     key_source: str = ""
     """Where the key is looked for, in words: `the environment variable X`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedModel:
+    """The one model of the provider `local`. `problem`: why it cannot be used and what to do; empty if it can."""
+
+    model: str
+    problem: str = ""
+
+    @property
+    def reference(self) -> str:
+        """As it stands in `Run.model`."""
+        return f"{LOCAL_PROVIDER}/{self.model}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +79,9 @@ class ModelChoice:
         return f"{self.provider}/{self.model}"
 
 
-def resolve_model(wishes: ModelWishes, providers: Mapping[str, ProviderFacts]) -> ModelChoice:
-    """The model of the highest place that names one: request, session, agent, defaults; else DEFAULT_MODELS.
+def resolve_model(wishes: ModelWishes, providers: Mapping[str, ProviderFacts], embedded: EmbeddedModel) -> ModelChoice:
+    """The model of the highest place that names one: request, session, agent, defaults; else DEFAULT_MODELS, else the
+    embedded one.
 
     A place that names one is final: what it names is used or refused, never replaced. Raises FieldError MODEL_UNKNOWN
     for a reference of the request that is malformed or names no provider, LanewayError MODEL_NOT_CONFIGURED, whose text
@@ -77,20 +94,30 @@ def resolve_model(wishes: ModelWishes, providers: Mapping[str, ProviderFacts]) -
         (ModelSource.DEFAULTS, wishes.defaults),
     ):
         if reference:
-            return _named_model(reference, source, providers)
+            return _named_model(reference, source, providers, embedded)
     for provider, model in DEFAULT_MODELS.items():
         facts = providers.get(provider)
         if facts is not None and facts.has_landed and facts.has_key:
             return ModelChoice(provider, model, ModelSource.ENVIRONMENT)
+    if not embedded.problem:
+        return ModelChoice(LOCAL_PROVIDER, embedded.model, ModelSource.EMBEDDED)
     keys = " or ".join(providers[name].key_source for name in DEFAULT_MODELS if name in providers) or "the key of one"
     raise LanewayError(
         ErrorCode.MODEL_NOT_CONFIGURED,
         f"no model is configured: set {keys} for the server, or `agents.defaults.model` to provider/model with "
-        "[models.providers.<provider>] in laneway.toml",
+        f"[models.providers.<provider>] in laneway.toml; {embedded.problem}",
     )
 
 
-def _named_model(reference: str, source: ModelSource, providers: Mapping[str, ProviderFacts]) -> ModelChoice:
+def unusable_keys(providers: Mapping[str, ProviderFacts]) -> list[str]:
+    """Providers whose key was found although this version does not speak their api: nobody should believe that one of
+    them answers, so it is said where a model is chosen without being named."""
+    return [name for name, facts in providers.items() if facts.key_source and facts.has_key and not facts.has_landed]
+
+
+def _named_model(
+    reference: str, source: ModelSource, providers: Mapping[str, ProviderFacts], embedded: EmbeddedModel
+) -> ModelChoice:
     provider, slash, model = reference.partition("/")
     provider = provider.lower()
     if not slash or not provider or not model or model != model.strip():
@@ -99,9 +126,11 @@ def _named_model(reference: str, source: ModelSource, providers: Mapping[str, Pr
         if not _is_script_name(model):
             raise _unknown(source, f"{model!r} cannot be the name of a script: no separators, no dot in front")
         return ModelChoice(provider, model, source)
+    if provider == LOCAL_PROVIDER:
+        return _embedded_model(reference, source, embedded)
     facts = providers.get(provider)
     if facts is None:
-        known = ", ".join(sorted([*providers, SCRIPTED_PROVIDER]))
+        known = ", ".join(sorted([*providers, SCRIPTED_PROVIDER, LOCAL_PROVIDER]))
         raise _unknown(source, f"the model {reference!r} has an unknown provider; known: {known}")
     if not facts.has_landed:
         raise LanewayError(
@@ -117,6 +146,17 @@ def _named_model(reference: str, source: ModelSource, providers: Mapping[str, Pr
             f"`models.providers.{provider}.api_key_env` or `api_key_file`",
         )
     return ModelChoice(provider, model, source)
+
+
+def _embedded_model(reference: str, source: ModelSource, embedded: EmbeddedModel) -> ModelChoice:
+    if reference.partition("/")[2].lower() != embedded.model:
+        raise _unknown(source, f"the model {reference!r} is not here; of this provider there is {embedded.reference}")
+    if embedded.problem:
+        raise LanewayError(
+            ErrorCode.MODEL_NOT_CONFIGURED,
+            f"the model {reference!r} (named by {source.value}) cannot be used: {embedded.problem}",
+        )
+    return ModelChoice(LOCAL_PROVIDER, embedded.model, source)
 
 
 def _is_script_name(name: str) -> bool:

@@ -1,19 +1,23 @@
 """The configured model services, and which model an agent uses: implements runs.registry.AgentCatalog."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 
 from lanewayd.clock import Clock
 from lanewayd.config import SCRIPTED_PROVIDER, read_api_key
 from lanewayd.errors import ErrorCode, LanewayError
-from lanewayd.models.resolve import ModelWishes, ProviderFacts, resolve_model
+from lanewayd.models.resolve import LOCAL_PROVIDER, ModelWishes, ProviderFacts, resolve_model, unusable_keys
 from lanewayd.providers.call_ids import random_call_id
 from lanewayd.providers.http_provider import HttpProvider, HttpService, make_transport
 from lanewayd.providers.interface import Provider
 from lanewayd.providers.openai_chat.dialect import OpenAIChat
 from lanewayd.providers.scripted import ScriptedProvider
 from lanewayd.runs.admin import AgentListing, ModelListing
-from lanewayd.settings_schema import ProviderSettings, Settings
+from lanewayd.settings_schema import DEFAULT_AGENT, ProviderSettings, Settings
+from lanewayd.wiring.local_model import LocalModel
+
+logger = logging.getLogger(__name__)
 
 
 class ModelServices:
@@ -26,12 +30,27 @@ class ModelServices:
         services = settings.models.providers
         self._keys = {name: read_api_key(name, service, environ) for name, service in services.items()}
         self._facts = {name: self._facts_of(name, service) for name, service in services.items()}
+        self._local = LocalModel(settings.models, environ=environ, clock=clock)
+        self._owner = ""
         self._providers: dict[str, Provider] = {}
 
     @property
     def secrets(self) -> list[str]:
         """Values that must be shown nowhere."""
-        return [key for key in self._keys.values() if key]
+        return [self._local.api_key, *(key for key in self._keys.values() if key)]
+
+    def own_processes_as(self, owner: str) -> None:
+        """The mark of this start of the service, for the process of the embedded model (D-2)."""
+        self._owner = owner
+
+    def tell_of_unusable_keys(self) -> None:
+        """Log that a key is there for which another model answers than its owner may think."""
+        if self._settings.agents.defaults.model:
+            return
+        model = self._model_or_none(DEFAULT_AGENT)
+        for name in unusable_keys(self._facts):
+            source = self._facts[name].key_source
+            logger.warning("key cannot be used yet", extra={"provider": name, "key_source": source, "model": model})
 
     def provider(self, name: str) -> Provider:
         """The provider of a run's model. Raises MODEL_NOT_CONFIGURED when the settings have it no more."""
@@ -63,7 +82,7 @@ class ModelServices:
         defaults = self._settings.agents.defaults.model or ""
         own = self._settings.agents.list[agent_id].model or ""
         wishes = ModelWishes(request=requested, agent="" if own == defaults else own, defaults=defaults)
-        return resolve_model(wishes, self._facts).reference
+        return resolve_model(wishes, self._facts, self._local.facts).reference
 
     # --- listings ----------------------------------------------------------------------------------------------------
 
@@ -78,6 +97,11 @@ class ModelServices:
             ModelListing(f"{name}/*", service.api, 0, self._facts[name].has_landed and self._facts[name].has_key)
             for name, service in self._settings.models.providers.items()
         ]
+        embedded = self._local.facts
+        named.discard(embedded.reference)
+        listings.append(
+            ModelListing(embedded.reference, "openai_chat", self._local.context_tokens, not embedded.problem)
+        )
         return listings + [ModelListing(model, self._api_of(model), 0, True) for model in named]
 
     def _model_or_none(self, agent_id: str) -> str:
@@ -103,6 +127,8 @@ class ModelServices:
             return ScriptedProvider(
                 scripts_dir=self._settings.home / "scripts", clock=self._clock, new_call_id=random_call_id
             )
+        if name == LOCAL_PROVIDER:
+            return self._make_local()
         service, facts = self._settings.models.providers.get(name), self._facts.get(name)
         if service is None or facts is None or not facts.has_landed or not facts.has_key:
             raise LanewayError(
@@ -124,3 +150,10 @@ class ModelServices:
             api_key=self._keys[name] or None,
             transport=make_transport("httpx" if models.transport == "httpx" else "aiohttp"),
         )
+
+    def _make_local(self) -> Provider:
+        problem = self._local.facts.problem
+        if problem:
+            what = f"the embedded model, which this run was accepted for, cannot be used: {problem}"
+            raise LanewayError(ErrorCode.MODEL_NOT_CONFIGURED, what)
+        return self._local.provider(lambda: self._owner)

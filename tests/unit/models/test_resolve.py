@@ -1,11 +1,21 @@
 import pytest
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
-from lanewayd.models.resolve import ModelSource, ModelWishes, ProviderFacts, resolve_model
+from lanewayd.models.resolve import EmbeddedModel, ModelChoice, ModelSource, ModelWishes, ProviderFacts, unusable_keys
+from lanewayd.models.resolve import resolve_model as resolve_with
 
 
 def facts(*, key: bool = True, landed: bool = True, api: str = "openai_chat", source: str = "") -> ProviderFacts:
     return ProviderFacts(api=api, has_landed=landed, has_key=key, key_source=source)
+
+
+NOT_INSTALLED = EmbeddedModel("small", "it is not installed: pip install it")
+INSTALLED = EmbeddedModel("small")
+
+
+def resolve_model(wishes: ModelWishes, providers: dict[str, ProviderFacts]) -> ModelChoice:
+    """Without an embedded model."""
+    return resolve_with(wishes, providers, NOT_INSTALLED)
 
 
 WITHOUT_KEYS = {
@@ -88,7 +98,7 @@ def test_a_bad_reference_of_the_request_names_the_field(reference: str) -> None:
 
 
 def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(FieldError, match="acme, anthropic, openai, openrouter, scripted"):
+    with pytest.raises(FieldError, match="acme, anthropic, local, openai, openrouter, scripted"):
         resolve_model(ModelWishes(request="nobody/large"), WITH_KEYS)
 
 
@@ -115,4 +125,46 @@ def test_a_missing_key_is_answered_with_the_variable_to_set() -> None:
 def test_an_api_that_has_not_landed_is_answered_with_the_settings_to_change() -> None:
     with pytest.raises(LanewayError, match=r"models\.providers\.anthropic\.base_url") as caught:
         resolve_model(ModelWishes(request="anthropic/claude"), WITH_KEYS)
+    assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
+
+
+def test_without_a_key_the_embedded_model_is_used() -> None:
+    choice = resolve_with(ModelWishes(), WITHOUT_KEYS, INSTALLED)
+    assert (choice.reference, choice.source) == ("local/small", ModelSource.EMBEDDED)
+
+
+def test_a_key_of_a_language_that_is_spoken_wins_over_the_embedded_model() -> None:
+    assert resolve_with(ModelWishes(), WITH_KEYS, INSTALLED).reference == "openai/gpt-5.2"
+
+
+def test_a_key_of_a_language_that_is_not_spoken_chooses_nothing_and_is_known() -> None:
+    providers = {
+        **WITHOUT_KEYS,
+        "anthropic": facts(landed=False, api="anthropic", source="the environment variable ANTHROPIC_API_KEY"),
+    }
+    assert resolve_with(ModelWishes(), providers, INSTALLED).reference == "local/small"
+    assert unusable_keys(providers) == ["anthropic"]
+    assert unusable_keys(WITH_KEYS) == []
+
+
+def test_without_any_model_the_refusal_says_how_the_embedded_one_is_installed() -> None:
+    with pytest.raises(LanewayError, match="pip install it") as caught:
+        resolve_with(ModelWishes(), WITHOUT_KEYS, NOT_INSTALLED)
+    assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
+
+
+def test_the_embedded_model_can_be_named_in_any_case() -> None:
+    choice = resolve_with(ModelWishes(request="Local/Small"), WITH_KEYS, INSTALLED)
+    assert (choice.reference, choice.source) == ("local/small", ModelSource.REQUEST)
+
+
+def test_another_model_of_the_local_provider_is_unknown_and_the_one_there_is_named() -> None:
+    with pytest.raises(FieldError, match="local/small") as caught:
+        resolve_with(ModelWishes(request="local/large"), WITH_KEYS, INSTALLED)
+    assert caught.value.code is ErrorCode.MODEL_UNKNOWN
+
+
+def test_the_embedded_model_when_named_but_not_installed_is_not_configured() -> None:
+    with pytest.raises(LanewayError, match="pip install it") as caught:
+        resolve_with(ModelWishes(request="local/small"), WITH_KEYS, NOT_INSTALLED)
     assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED

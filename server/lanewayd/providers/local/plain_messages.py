@@ -1,0 +1,64 @@
+"""A conversation with tool calls -> one of plain text, for models whose templates know no tools. Pure.
+
+How calls and results read is data, because it decides what a small model does with them: measured with the embedded
+one, which repeats the JSON of a call instead of answering, and copies a result faithfully only when it is asked to.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lanewayd.messages import AssistantMessage, Message, Text, ToolCall, ToolResultMessage, UserMessage
+from lanewayd.providers.history import pair_calls_with_results
+
+_MARKS = ("{tool}", "{arguments}", "{result}")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Texts with {tool}, {arguments} and {result} in them. `reminder` follows a result that awaits its answer."""
+
+    call: str
+    result: str
+    reminder: str = ""
+
+
+FOR_THE_EMBEDDED_MODEL = Wording("I used the tool.", "It answered:\n{result}", "\n\nTell me this result in a sentence.")
+FOR_OTHERS = Wording('{"tool": "{tool}", "arguments": {arguments}}', "The tool {tool} answered:\n{result}")
+
+
+def plain_messages(messages: Sequence[Message], wording: Wording, *, reminds: bool) -> tuple[Message, ...]:
+    """`messages` with each call as a sentence of the assistant and each result as a message of the user.
+
+    With `reminds` a result at the end is followed by the wording's reminder.
+    """
+    plain = list(_plain(pair_calls_with_results(messages), wording))
+    if reminds and plain and isinstance(messages[-1], ToolResultMessage) and isinstance(plain[-1], UserMessage):
+        plain[-1] = UserMessage(plain[-1].text + wording.reminder)
+    return tuple(plain)
+
+
+def _plain(messages: Sequence[Message], wording: Wording) -> Iterator[Message]:
+    for message in messages:
+        if isinstance(message, ToolResultMessage):
+            yield UserMessage(_filled(wording.result, tool=message.name, result=message.text.strip() or "(nothing)"))
+        elif isinstance(message, AssistantMessage) and message.tool_calls:
+            yield replace(message, content=(Text(_with_calls(message, wording)),))
+        else:
+            yield message
+
+
+def _with_calls(message: AssistantMessage, wording: Wording) -> str:
+    calls = (_call(call, wording) for call in message.tool_calls)
+    return "\n".join(part for part in (message.text, *calls) if part.strip())
+
+
+def _call(call: ToolCall, wording: Wording) -> str:
+    return _filled(wording.call, tool=call.name, arguments=call.arguments_json.strip() or "{}")
+
+
+def _filled(text: str, *, tool: str, arguments: str = "", result: str = "") -> str:
+    """Not str.format: what is filled in holds braces, and so does the JSON of a call."""
+    for mark, value in zip(_MARKS, (tool, arguments, result), strict=True):
+        before, found, after = text.partition(mark)
+        text = before + value + after if found else text
+    return text
