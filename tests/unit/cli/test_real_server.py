@@ -129,7 +129,7 @@ async def test_a_run_deadline_ends_the_command_with_3(environ: dict[str, str]) -
 
 
 async def test_without_a_model_the_message_names_what_to_set(environ: dict[str, str]) -> None:
-    ended = await run("agent", "hi", environ=environ)
+    ended = await run("agent", "hi", environ=environ | {"LANEWAY_MODELS__LOCAL__ENABLED": "false"})
     assert ended.code == 2
     assert "OPENAI_API_KEY" in ended.err
     assert "MODEL_NOT_CONFIGURED" in ended.err
