@@ -61,9 +61,11 @@ soak: setup ## run for a long time under faults: make soak ROUNDS=100 SEED=7
 	test $(ROUNDS) -lt 200 || SOAK=1 $(VPY) -m pytest tests/processes
 
 # The folder below protos/ is the import path, so that generated imports need no rewriting.
-protos: setup ## write the Python stubs anew from protos/
+protos: setup ## write the generated code of all clients anew from protos/; that for TypeScript needs npm
 	$(VPY) -m grpc_tools.protoc -I protos --python_out=clients/python --pyi_out=clients/python \
 	  --grpc_python_out=clients/python protos/laneway/v1/*.proto
+	if command -v npm >/dev/null; then cd clients/typescript && npm ci && PYTHON=$(abspath $(VPY)) npm run generate; \
+	else echo "npm is not installed: clients/typescript/src/gen stays as it is" >&2; fi
 
 # In this order: each file takes over the versions of the one before.
 lock: setup ## resolve pyproject.toml into the lock files anew
@@ -74,4 +76,5 @@ lock: setup ## resolve pyproject.toml into the lock files anew
 
 clean: ## remove everything that make created, also .venv
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov build dist
+	rm -rf clients/typescript/node_modules clients/typescript/dist
 	find clients/python server tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -4,7 +4,11 @@ import { LanewayClient, LanewayError, isTerminal } from "@laneway/client";
 
 const client = new LanewayClient(process.env["LANEWAY_ADDRESS"] ?? "127.0.0.1:50551");
 let runId = "";
-process.once("SIGINT", () => void client.abort(runId, { reason: "Ctrl-C" }));
+let aborting: Promise<unknown> | undefined;
+process.once("SIGINT", () => {
+  if (!runId) process.exit(130);
+  aborting = client.abort(runId, { reason: "Ctrl-C" });
+});
 
 try {
   for (const message of process.argv.slice(2)) {
@@ -27,6 +31,8 @@ try {
           break;
       }
     }
+    await aborting;
+    if (aborting) break;
   }
 } catch (error) {
   if (!(error instanceof LanewayError)) throw error;

@@ -74,7 +74,7 @@ test("runs are listed over pages with filters", async () => {
   const accepted = [];
   for (let number = 0; number < 3; number++) accepted.push(await client.agent(hello({ label: "listed" })));
   const listed = await all(client.listRuns({ label: "listed", pageSize: 1 }));
-  assert.deepEqual(listed.map(({ runId }) => runId), accepted.map(({ runId }) => runId).reverse());
+  assert.deepEqual(listed.map(({ runId }) => runId), accepted.map(({ runId }) => runId).toReversed());
 });
 
 test("ended runs and idle sessions are aborted without harm", async () => {
