@@ -275,6 +275,8 @@ def test_the_notes_say_what_is_open(helm: Helm) -> None:
     assert "--insecure" in notes
     assert "networkPolicy.enabled=true" in notes
     assert "365 s" in notes
+    assert "no public registry" in notes
+    assert "no public registry" not in Release(helm, SETS["team"]).files[NOTES]
     assert "networkPolicy.enabled=true" not in Release(helm, SETS["team"]).files[NOTES]
     assert "persistence is off" in Release(helm, SETS["trying_out"]).files[NOTES]
     assert "LoadBalancer" in Release(helm, SETS["closed"]).files[NOTES]

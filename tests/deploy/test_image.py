@@ -40,6 +40,13 @@ def only(instructions: list[Instruction], name: str) -> str:
     return found
 
 
+def registry() -> dict[str, str]:
+    """The package registry that pip's settings name, if they do: some stand in the home, and uv reads none of them."""
+    command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    url = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return {"PIP_INDEX_URL": url, "UV_DEFAULT_INDEX": url} if url else {}
+
+
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     """The build stage, executed."""
@@ -50,7 +57,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     instructions = read_dockerfile()
     # The interpreter under this virtual environment, and no tools of whoever runs the tests.
     path = f"{sys.base_prefix}/bin:/usr/bin:/bin"
-    stage = BuildStage(folder / "root", {**passed_on, "PATH": path, "HOME": str(build_home)})
+    stage = BuildStage(folder / "root", {**registry(), **passed_on, "PATH": path, "HOME": str(build_home)})
     stage.root.mkdir()
     for instruction in instructions:
         if instruction.stage == "build":
