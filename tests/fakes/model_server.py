@@ -163,7 +163,10 @@ class RecordedRequest:
 
 
 class ModelServer:
-    """Serves one port of 127.0.0.1. `requests` are all that came; `sent_tokens` what the tool calls carried."""
+    """Serves one port of 127.0.0.1. `requests` are all that came; `sent_tokens` what the tool calls carried.
+
+    `listing` is what each GET gets, until it is set to another one.
+    """
 
     def __init__(self, *, port: int = 0, tool_arguments: ToolArguments = token_arguments) -> None:
         self._port = port
@@ -177,6 +180,7 @@ class ModelServer:
         self.requests: list[RecordedRequest] = []
         self.sent_tokens: list[str] = []
         self.connections_made = 0
+        self.listing = Answer([b'{"object":"list","data":[]}'], headers={"content-type": "application/json"})
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
@@ -257,10 +261,7 @@ class ModelServer:
 
     async def _respond(self, request: RecordedRequest, writer: asyncio.StreamWriter, gone: asyncio.Event) -> bool:
         """Answer one request; False when the connection is done. A client that hangs up ends the answer."""
-        if request.method == "GET":
-            answer = Answer([b'{"object":"list","data":[]}'], headers={"content-type": "application/json"})
-        else:
-            answer = self._answer_for(request)
+        answer = self.listing if request.method == "GET" else self._answer_for(request)
         sending = asyncio.ensure_future(_send(answer, writer))
         leaving = asyncio.ensure_future(gone.wait())
         try:

@@ -32,11 +32,12 @@ def backup(
     FILE appears when it is whole; the server goes on meanwhile.
 
     To restore: stop the server, move laneway.db, laneway.db-wal and laneway.db-shm out of its home, copy FILE there as
-    laneway.db and FILE.blobs, if there is one, as blobs.
+    laneway.db and FILE.blobs, if there is one, as blobs. It is the same store then: do not serve it beside the original
+    on one machine.
 
-    Examples: laneway backup monday.db
-
-    LANEWAY_HOME=/srv/laneway laneway backup --force --json /backups/laneway.db
+    Examples:
+      laneway backup monday.db
+      LANEWAY_HOME=/srv/laneway laneway backup --force --json /backups/laneway.db
     """
     with server_package():
         from lanewayd.wiring.backup import BackupFailed, StartupError, back_up_store

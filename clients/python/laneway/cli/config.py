@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from laneway.cli.exits import CliError, ExitCode
+from laneway.cli.help_text import help_of
 from laneway.cli.options import JsonOption
 from laneway.cli.server_parts import ConfigOption, InsecureOption, ListenOption, SetOption, server_package
 from laneway.cli.text import safe
@@ -26,7 +27,6 @@ config = typer.Typer(
 )
 
 
-@config.command()
 def check(
     config: ConfigOption = None,
     listen: ListenOption = None,
@@ -38,9 +38,9 @@ def check(
 
     A server takes new settings when it is started.
 
-    Examples: laneway config check
-
-    laneway config check --config new.toml && systemctl restart laneway
+    Examples:
+      laneway config check
+      laneway config check --config new.toml && systemctl restart laneway
     """
     with server_package():
         from lanewayd.wiring.effective_settings import Flags, StartupError, read_effective_settings
@@ -60,7 +60,6 @@ def check(
     print(safe(f"ok: {place}, {effective.given} {word} given"))
 
 
-@config.command()
 def show(
     config: ConfigOption = None,
     listen: ListenOption = None,
@@ -70,9 +69,9 @@ def show(
 ) -> None:
     """Show every setting with its value and where that comes from. Keys are never shown.
 
-    Examples: laneway config show
-
-    laneway config show --json | jq '.settings[] | select(.source != "default")'
+    Examples:
+      laneway config show
+      laneway config show --json | jq '.settings[] | select(.source != "default")'
     """
     with server_package():
         from lanewayd.wiring.effective_settings import Flags, StartupError, read_effective_settings
@@ -116,3 +115,7 @@ def _value_text(value: Any) -> str:
 
 def _line(document: dict[str, Any]) -> str:
     return json_text.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+config.command(name="check", help=help_of(check))(check)
+config.command(name="show", help=help_of(show))(show)
