@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from laneway.cli.exits import CliError, ExitCode
@@ -91,7 +91,7 @@ def _print_table(effective: "EffectiveSettings") -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_PLAIN_WIDTH)
-    table = Table("setting", "value", "source", box=None, pad_edge=False)
+    table = Table(Column("setting", no_wrap=True), "value", Column("source", overflow="fold"), box=None, pad_edge=False)
     for row in (*effective.starts, *effective.settings):
         style = "dim" if row.origin == "default" else ""
         source = f"{row.origin} {row.source}".strip()
