@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
+from tests.fakes.cutting_proxy import CuttingProxy, Harm
 from tests.fakes.model_server import DONE as END_MARK
 from tests.fakes.model_server import Answer, ModelServer, calls_answer, delta, text_answer
 from tests.fakes.recording_tool import RecordingTool
@@ -17,7 +18,7 @@ from tests.service.test_sessions import entries_of, said_to_model
 
 from laneway.client import LanewayClient
 from laneway.errors import InvalidRequest
-from laneway.v1 import session_pb2
+from laneway.v1 import session_pb2, session_pb2_grpc
 
 HEADER = {"type": "session", "version": 3, "id": "x", "timestamp": "2026-01-01T00:00:00+00:00", "sessionKey": "s"}
 USER = {
@@ -262,3 +263,41 @@ async def test_an_import_outlives_a_restart(tmp_path: Path, model: ModelServer) 
         async with LanewayClient(service.target) as client:
             with pytest.raises(InvalidRequest, match="there is a session"):
                 await client.sessions.import_lines([json.dumps(HEADER)])
+
+
+async def test_an_upload_that_is_cut_off_imports_nothing(tmp_path: Path) -> None:
+    async with running_service(tmp_path / "home", listen="127.0.0.1:0") as service:
+        kinds = (Harm.RESET, Harm.TRUNCATE)
+        async with CuttingProxy(service.target, seed=1, kinds=kinds, most_bytes=0) as proxy:
+            for number in range(25):
+                key = f"k{number}"
+
+                async def upload(key: str = key) -> AsyncIterator[session_pb2.ImportSessionRequest]:
+                    """Two lines that could be all; the next one is cut."""
+                    for request in requests(HEADER, USER, session_key=key):
+                        yield request
+                    proxy.harm(1)
+                    while True:
+                        yield session_pb2.ImportSessionRequest(line=" ")
+
+                async with grpc.aio.insecure_channel(proxy.target) as channel:
+                    with pytest.raises(grpc.aio.AioRpcError):
+                        await session_pb2_grpc.SessionServiceStub(channel).ImportSession(upload())
+                await proxy.harmed()
+            proxy.calm()
+        # Only when their slots are free again all those calls are over.
+        async with asyncio.timeout(20):
+            while await self_refusal(service) is not None:
+                pass
+        assert [session.session_key for session in (await all_that_is_stored(service))[1]] == ["agent:main:k9"]
+
+
+async def test_lines_that_cannot_be_read_raise_their_own_error_and_import_nothing(service: RunningService) -> None:
+    def broken() -> Iterable[str]:
+        yield json.dumps(HEADER)
+        raise OSError("the disk is gone")
+
+    async with LanewayClient(service.target) as client:
+        with pytest.raises(OSError, match="the disk is gone"):
+            await client.sessions.import_lines(broken())
+        assert [session async for session in client.sessions.list()] == []

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from typing import Any
 
 from laneway.calls import Caller
+from laneway.errors import LanewayError
 from laneway.v1 import session_pb2
 
 _PIECE_CHARACTERS = 256 * 1024
@@ -91,18 +92,37 @@ class SessionCalls:
         or when a line is bad, which the text names; NotFound for its agent; then nothing was changed. It is made once:
         Unavailable and DeadlineExceeded leave open whether it happened, and InvalidRequest on a repetition tells.
         """
-        requests = _import_requests(lines, session_key)
-        answer: session_pb2.ImportSessionResponse = await self._caller.only_once(
-            self._stub.ImportSession, requests, deadline_s=deadline_s
-        )
+        upload = _Upload(lines, session_key)
+        try:
+            answer: session_pb2.ImportSessionResponse = await self._caller.only_once(
+                self._stub.ImportSession, upload.requests(), deadline_s=deadline_s
+            )
+        except LanewayError:
+            if upload.failure is not None:  # gRPC says only that the call was cancelled
+                raise upload.failure from None
+            raise
         return answer
 
 
-async def _import_requests(lines: Iterable[str], session_key: str) -> AsyncIterator[session_pb2.ImportSessionRequest]:
-    for line in lines:
-        ends = range(_PIECE_CHARACTERS, max(len(line), 1) + _PIECE_CHARACTERS, _PIECE_CHARACTERS)
-        for end in ends:
-            piece = line[end - _PIECE_CHARACTERS : end]
-            request = session_pb2.ImportSessionRequest(line=piece, line_continues=end < len(line))
-            request.session_key, session_key = session_key, ""
-            yield request
+class _Upload:
+    """The messages of an import."""
+
+    def __init__(self, lines: Iterable[str], session_key: str) -> None:
+        self._lines = lines
+        self._session_key = session_key
+        self.failure: Exception | None = None
+        """What the lines raised: then the call was cancelled, and nothing is imported."""
+
+    async def requests(self) -> AsyncIterator[session_pb2.ImportSessionRequest]:
+        """Once only."""
+        request = session_pb2.ImportSessionRequest(session_key=self._session_key)
+        try:
+            for line in self._lines:
+                for start in range(0, max(len(line), 1), _PIECE_CHARACTERS):
+                    request.line = line[start : start + _PIECE_CHARACTERS]
+                    request.line_continues = start + _PIECE_CHARACTERS < len(line)
+                    yield request
+                    request = session_pb2.ImportSessionRequest()
+        except Exception as error:
+            self.failure = error
+            raise

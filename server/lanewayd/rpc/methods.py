@@ -106,7 +106,7 @@ def _client_stream(
 
     async def answer(encoded: AsyncIterator[bytes], context: Context) -> bytes:
         async with errors_as_status(context, method.full_name):
-            requests = _all_parsed(request_class, encoded)
+            requests = _all_parsed(request_class, encoded, context)
             async with closed_at_the_end(requests):
                 response = await handle(requests, _call(context, tenant_of))
             return response.SerializeToString(deterministic=True)
@@ -115,9 +115,15 @@ def _client_stream(
     return answer
 
 
-async def _all_parsed(request_class: type[Message], encoded: AsyncIterator[bytes]) -> AsyncIterator[Message]:
+async def _all_parsed(
+    request_class: type[Message], encoded: AsyncIterator[bytes], context: Context
+) -> AsyncIterator[Message]:
+    """The requests of a stream that its caller has ended. One that was cut off raises instead of ending."""
     async for request in encoded:
         yield _parsed(request_class, request)
+    # gRPC ends the iteration also when the call was cancelled or its connection lost, and cancels this task only then:
+    # what came in would be taken for all of it. Nothing can be sent on such a call, so that this waits for the news.
+    await context.send_initial_metadata(())
 
 
 def _measured(answer: Callable[[Any, Context], Awaitable[Any]], method: MethodDescriptor, metrics: Metrics) -> Any:
