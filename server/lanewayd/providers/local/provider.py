@@ -14,7 +14,6 @@ from lanewayd.providers.local.dialect import LocalChat
 from lanewayd.providers.local.supervisor import Endpoint, ModelSupervisor, ModelUnavailable
 
 LOCAL_PROVIDER = "local"
-_HUNG_AFTER_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +97,15 @@ class LocalProvider:
     async def _heard(
         self, http: HttpProvider, request: ModelRequest, endpoint: Endpoint
     ) -> AsyncGenerator[StreamEvent, None]:
+        """The events of one request. A process that answers nobody any more is ended; one that is busy is not."""
+        heard_at = self._clock.monotonic()
         async with aclosing(http.stream(request)) as events:
             async for event in events:
                 if not isinstance(event, Failed):
-                    self._progress_at = self._clock.monotonic()
-                elif event.error.reason == ErrorCode.PROVIDER_STALLED.value and self._is_hung():
+                    heard_at = self._progress_at = self._clock.monotonic()
+                elif event.error.reason == ErrorCode.PROVIDER_STALLED.value and self._progress_at <= heard_at:
                     self._supervisor.restart(endpoint)
                 yield event
-
-    def _is_hung(self) -> bool:
-        """It answers nobody; else it is only busy with others."""
-        return self._clock.monotonic() - self._progress_at >= _HUNG_AFTER_S
 
     async def _connected(self, endpoint: Endpoint) -> HttpProvider:
         """Connections to the process that serves now; those to an earlier one, which is dead, are closed."""
@@ -125,7 +122,7 @@ class LocalProvider:
                 dialect=self._dialect,
                 clock=self._clock,
                 api_key=self._service.api_key,
-                transport=make_transport(self._service.transport),
+                transport=make_transport(self._service.transport, is_tls=False),
             )
             if former is not None:
                 await former.close()

@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -51,15 +52,25 @@ class LocalWeights:
         return bool(self.sha256)
 
 
-def find_weights(gguf: Path | None) -> LocalWeights:
+def installed_folder(package: str) -> Path | None:
+    """Where an installed package lies; it is not imported."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return Path(folders[0]) if folders else None
+
+
+def find_weights(gguf: Path | None, *, folder_of: Callable[[str], Path | None] = installed_folder) -> LocalWeights:
     """The file that `models.local.gguf` names, else the installed weights. Reads four bytes; see `verify`."""
     model = EMBEDDED_MODEL if gguf is None else model_name_of(gguf)
-    if _folder_of(ENGINE_PACKAGE) is None:
+    if folder_of(ENGINE_PACKAGE) is None:
         what = f"the embedded model is not installed: {INSTALL_COMMAND}"
         return LocalWeights(model, None, fault=WeightsFault.ENGINE_MISSING, advice=what)
     if gguf is not None:
         return _named_file(gguf, model)
-    folder = _folder_of(_WEIGHTS_PACKAGE)
+    folder = folder_of(_WEIGHTS_PACKAGE)
     path = folder / _WEIGHTS_FILE if folder is not None else None
     if path is None or not path.is_file():
         what = f"the weights of the embedded model are not installed: {INSTALL_COMMAND}"
@@ -104,13 +115,3 @@ def _named_file(gguf: Path, model: str) -> LocalWeights:
         problem = "is no GGUF file"
     what = f"`models.local.gguf`: {gguf} {problem}. Name a GGUF file, or take the setting away"
     return LocalWeights(model, None, fault=WeightsFault.GGUF_UNREADABLE, advice=what)
-
-
-def _folder_of(package: str) -> Path | None:
-    """Where an installed package lies; it is not imported."""
-    try:
-        spec = importlib.util.find_spec(package)
-    except (ImportError, ValueError):
-        return None
-    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-    return Path(folders[0]) if folders else None
