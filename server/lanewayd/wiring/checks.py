@@ -179,11 +179,14 @@ def _model_of(agent: str, settings: Settings, models: ModelServices) -> AgentMod
 async def _look_at_models(
     settings: Settings, agents: Sequence[AgentModel], used: Mapping[str, Sequence[str]]
 ) -> Sequence[Finding]:
-    weights = await in_thread(lambda: verify(find_weights(settings.models.local.gguf)))
+    is_used = LOCAL_PROVIDER in used
+    weights = await in_thread(partial(find_weights, settings.models.local.gguf))
+    if is_used:  # their content is of interest only then: 100 MB
+        weights = await in_thread(partial(verify, weights))
     problem = weights.advice if settings.models.local.enabled else "It is switched off: `models.local.enabled`."
     embedded = EmbeddedModel(f"{LOCAL_PROVIDER}/{weights.model}", weights.is_embedded, problem)
     found = judge_agents(agents, embedded, embedded_provider=LOCAL_PROVIDER)
-    return [*found, judge_embedded(embedded, is_used=LOCAL_PROVIDER in used)]
+    return [*found, judge_embedded(embedded, is_used=is_used)]
 
 
 async def _look_at_service(settings: Settings, service: Service, key: str) -> Sequence[Finding]:
