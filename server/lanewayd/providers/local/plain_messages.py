@@ -4,13 +4,14 @@ How calls and results read is data, because it decides what a small model does w
 one, which repeats the JSON of a call instead of answering, and copies a result faithfully only when it is asked to.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lanewayd.messages import AssistantMessage, Message, Text, ToolCall, ToolResultMessage, UserMessage
 from lanewayd.providers.history import pair_calls_with_results
 
-_MARKS = ("{tool}", "{arguments}", "{result}")
+_MARK = re.compile(r"\{(tool|arguments|result)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,6 @@ def _call(call: ToolCall, wording: Wording) -> str:
     return _filled(wording.call, tool=call.name, arguments=call.arguments_json.strip() or "{}")
 
 
-def _filled(text: str, *, tool: str, arguments: str = "", result: str = "") -> str:
-    """Not str.format: what is filled in holds braces, and so does the JSON of a call."""
-    for mark, value in zip(_MARKS, (tool, arguments, result), strict=True):
-        before, found, after = text.partition(mark)
-        text = before + value + after if found else text
-    return text
+def _filled(text: str, **values: str) -> str:
+    """Not str.format: the JSON of a call has braces. In one pass: what is filled in may look like a mark."""
+    return _MARK.sub(lambda mark: values[mark.group(1)], text)

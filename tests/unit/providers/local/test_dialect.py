@@ -1,0 +1,101 @@
+"""What is sent to the embedded model's process."""
+
+import json
+from typing import Any
+
+import pytest
+
+from lanewayd.messages import (
+    AssistantMessage,
+    Message,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    ToolSpec,
+    UserMessage,
+)
+from lanewayd.providers.interface import ModelRequest
+from lanewayd.providers.local.dialect import EMBEDDED_MANNERS, OTHER_MANNERS, LocalChat, LocalManners
+from lanewayd.providers.local.plain_messages import FOR_OTHERS, FOR_THE_EMBEDDED_MODEL, Wording, plain_messages
+
+EXEC = ToolSpec("exec", "Run a command.", {"type": "object", "properties": {"command": {"type": "string"}}})
+CALL = ToolCall("call_1", "exec", '{"command": "{result}"}')
+CALLED = AssistantMessage((Text("Well."), CALL), "local", "m", StopReason.TOOL_USE)
+RESULT = ToolResultMessage("call_1", "exec", "{tool} said hi\n")
+
+
+def sent(manners: LocalManners, *messages: Message, tools: tuple[ToolSpec, ...] = ()) -> dict[str, Any]:
+    dialect = LocalChat(manners, new_call_id=lambda: "call_new")
+    body: dict[str, Any] = json.loads(dialect.encode(ModelRequest("m", "Be brief.", messages, tools)))
+    return body
+
+
+@pytest.mark.parametrize("manners", [EMBEDDED_MANNERS, OTHER_MANNERS])
+def test_a_message_is_sent_as_to_every_other_service(manners: LocalManners) -> None:
+    body = sent(manners, UserMessage("hi"), tools=() if manners is OTHER_MANNERS else (EXEC,))
+    assert body["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]
+    assert body["stream"] is True
+    assert body["stream_options"] == {"include_usage": True}
+    assert "tools" not in body
+    assert "response_format" not in body
+
+
+def test_a_question_has_a_schema_in_place_of_tools_and_stands_at_the_end() -> None:
+    body = sent(EMBEDDED_MANNERS, UserMessage("use exec"), tools=(EXEC,))
+    assert body["response_format"]["type"] == "json_schema"
+    assert body["response_format"]["json_schema"]["schema"]["properties"]["tool"] == {"const": "exec"}
+    assert body["messages"][-1]["role"] == "user"
+    assert body["messages"][-1]["content"].startswith("use exec\n\nTools:\n- exec")
+    assert "tools" not in body
+
+
+def test_calls_and_results_become_text_in_the_wording_of_the_model() -> None:
+    for manners, call, said in (
+        (
+            EMBEDDED_MANNERS,
+            "Well.\nI used the tool.",
+            "It answered:\n{tool} said hi\n\nTell me this result in a sentence.",
+        ),
+        (
+            OTHER_MANNERS,
+            'Well.\n{"tool": "exec", "arguments": {"command": "{result}"}}',
+            "The tool exec answered:\n{tool} said hi",
+        ),
+    ):
+        body = sent(manners, UserMessage("use exec"), CALLED, RESULT)
+        assert [message["content"] for message in body["messages"][1:]] == ["use exec", call, said]
+        assert [message["role"] for message in body["messages"][1:]] == ["user", "assistant", "user"]
+
+
+def test_what_is_said_about_a_result_is_short() -> None:
+    assert "max_tokens" in sent(EMBEDDED_MANNERS, UserMessage("use exec"), CALLED, RESULT)
+    assert "max_tokens" not in sent(EMBEDDED_MANNERS, UserMessage("hi"))
+
+
+def test_a_question_after_a_result_follows_it_without_a_reminder() -> None:
+    body = sent(OTHER_MANNERS, UserMessage("x"), CALLED, RESULT, tools=(EXEC,))
+    assert "Answer with one JSON object" in body["messages"][-1]["content"]
+    wording = Wording("called", "{result}", " REMINDER")
+    plain = plain_messages((UserMessage("x"), CALLED, RESULT), wording, reminds=False)
+    assert not any("REMINDER" in message.text for message in plain)
+
+
+def test_the_reminder_follows_only_a_result_that_awaits_its_answer() -> None:
+    answer = AssistantMessage((Text("It said hi."),), "local", "m", StopReason.STOP)
+    plain = plain_messages(
+        (UserMessage("x"), CALLED, RESULT, answer, UserMessage("thanks")), FOR_THE_EMBEDDED_MODEL, reminds=True
+    )
+    assert not any("Tell me" in message.text for message in plain)
+    assert plain[-1] == UserMessage("thanks")
+
+
+def test_a_call_without_a_result_gets_one_that_says_so() -> None:
+    plain = plain_messages((UserMessage("x"), CALLED), FOR_OTHERS, reminds=True)
+    assert len(plain) == 3
+    assert "No result" in plain[-1].text
+
+
+def test_an_empty_result_is_not_nothing() -> None:
+    empty = ToolResultMessage("call_1", "exec", " \n")
+    assert plain_messages((UserMessage("x"), CALLED, empty), FOR_OTHERS, reminds=True)[-1].text.endswith("(nothing)")
