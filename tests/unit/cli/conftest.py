@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.cli.fake_service import FakeService, serving
+from tests.unit.cli.real_servers import end_server_of, write_scripts
 
 
 @pytest.fixture
@@ -25,3 +26,11 @@ async def service(address: str) -> AsyncIterator[FakeService]:
     fake = FakeService()
     async with serving(fake, address):
         yield fake
+
+
+@pytest.fixture
+async def environ(home: Path) -> AsyncIterator[dict[str, str]]:
+    """Of a user with a home that has scripts in it; a server that a command starts there ends with the test."""
+    write_scripts(home)
+    yield {"LANEWAY_HOME": str(home)}
+    await end_server_of(home)

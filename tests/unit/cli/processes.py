@@ -24,10 +24,15 @@ COMMAND_LINE = (
 COMMAND = (sys.executable, "-c", COMMAND_LINE)
 
 
+def clean_environ(environ: dict[str, str] | None) -> dict[str, str]:
+    """The environment of this process without settings of this machine, and with `environ`."""
+    hidden = ("LANEWAY_", "OPENAI_", "OPENROUTER_", "NO_COLOR", "FORCE_COLOR")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    return {**clean, "LANEWAY_HOME": "/nonexistent", **(environ or {})}
+
+
 async def start(*arguments: str, environ: dict[str, str] | None = None, module: str = "") -> Process:
     """Start a command, or another module, in an environment that has no setting of this machine."""
-    hidden = ("LANEWAY_", "OPENAI_", "OPENROUTER_")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     return await asyncio.create_subprocess_exec(
         sys.executable,
         *(("-m", module) if module else ("-c", COMMAND_LINE)),
@@ -35,13 +40,18 @@ async def start(*arguments: str, environ: dict[str, str] | None = None, module: 
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,
-        env={**clean, "LANEWAY_HOME": "/nonexistent", **(environ or {})},
+        env=clean_environ(environ),
     )
 
 
 async def end(process: Process, stdin: str = "") -> Ended:
     """Wait for its end; no command ever shows a traceback."""
-    out, err = await process.communicate(stdin.encode())
+    if stdin:
+        out, err = await process.communicate(stdin.encode())
+    else:
+        assert process.stdin is not None
+        process.stdin.close()  # not communicate(b""): a process that has ended already takes nothing
+        out, err = await process.communicate()
     assert process.returncode is not None
     assert "Traceback" not in err.decode()
     return Ended(process.returncode, out.decode(), err.decode())

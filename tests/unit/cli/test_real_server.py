@@ -4,58 +4,13 @@ import asyncio
 import json
 import os
 import signal
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from tests.unit.cli.processes import end, run, start
+from tests.unit.cli.real_servers import readable, serving
 
 from laneway.cli.connection import Connection
-
-SLOW = 'turns:\n  - text: ["Once ", "upon ", "a time"]\n    delay_s: 0.3\n'
-ENDLESS = 'turns:\n  - text: ["tick "]\n    delay_s: 0.02\n    repeat: 100000\n'
-HELLO = 'turns:\n  - text: "You said ${message}"\n'
-
-
-@pytest.fixture
-def environ(home: Path) -> dict[str, str]:
-    """Of a user with a home that has scripts in it."""
-    (home / "scripts").mkdir()
-    for name, script in (("hello", HELLO), ("slow", SLOW), ("endless", ENDLESS)):
-        (home / "scripts" / f"{name}.yaml").write_text(script)
-    return {"LANEWAY_HOME": str(home)}
-
-
-@pytest.fixture(autouse=True)
-async def no_server_left(home: Path) -> AsyncIterator[None]:
-    """Ends a server that a command started on the socket in home."""
-    yield
-    note = home / "server.json"
-    if note.exists():
-        pidfd = os.pidfd_open(json.loads(note.read_text())["pid"])
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-        await readable(pidfd)
-
-
-async def readable(pidfd: int) -> None:
-    """Wait for the end of the process behind a pidfd and close it."""
-    ended = asyncio.Event()
-    asyncio.get_running_loop().add_reader(pidfd, ended.set)
-    await ended.wait()
-    asyncio.get_running_loop().remove_reader(pidfd)
-    os.close(pidfd)
-
-
-async def serving(address: str, *arguments: str, environ: dict[str, str], module: str = "") -> Process:
-    """A server process that answers at `address`."""
-    command = [] if module else ["serve"]
-    process = await start(*command, "--listen", address, *arguments, environ=environ, module=module)
-    assert process.stderr is not None
-    await process.stderr.readuntil(b'"serving"')
-    async with Connection(address, {}) as connection:
-        await connection.client.status()
-    return process
 
 
 async def test_agent_starts_a_server_that_the_next_command_finds(home: Path, environ: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from laneway.v1 import agent_pb2
 
 
 def abort(
-    run_id: Annotated[str | None, typer.Argument(metavar="RUN_ID")] = None,
+    run_id: Annotated[str | None, typer.Argument(metavar="RUN_ID", help="The run.")] = None,
     session: Annotated[str | None, typer.Option(metavar="KEY", help="Abort what runs in this session.")] = None,
     clear_queued: Annotated[
         bool, typer.Option("--clear-queued", help="With --session: cancel its waiting runs too.")
@@ -21,11 +21,13 @@ def abort(
     address: AddressOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Abort a run, or the running run of a session. Answers when the runs have ended, after 5 seconds at most.
+    """Abort a run, or the running run of a session.
 
-    Examples: laneway abort run_0198...
+    Answers when the runs have ended, after 5 seconds at most.
 
-    laneway abort --session agent:main:demo --clear-queued
+    Examples:
+      laneway abort run_0198...
+      laneway abort --session demo --clear-queued --reason "changed my mind"
     """
     if (run_id is None) == (session is None):
         raise typer.BadParameter("give either RUN_ID or --session KEY")

@@ -7,7 +7,7 @@ import sys
 import uuid
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,37 +16,11 @@ from laneway.cli.connection import Connection
 from laneway.cli.exits import CliError, ExitCode, call_failed, exit_code_of
 from laneway.cli.options import AddressOption, JsonOption, read_duration, run_async
 from laneway.cli.render import RunView
-from laneway.cli.text import json_line
+from laneway.cli.views import JsonView, View
 from laneway.client import LanewayClient
 from laneway.errors import LanewayError
 from laneway.positions import is_terminal
-from laneway.v1 import agent_pb2, event_pb2, run_pb2
-
-
-class View(Protocol):
-    """Where events go."""
-
-    def accepted(self, response: run_pb2.AgentResponse) -> None:
-        """The message is durable."""
-
-    def show(self, event: event_pb2.Event) -> None:
-        """The next event."""
-
-    def notice(self, text: str) -> None:
-        """Something a person wants to know."""
-
-
-class JsonView:
-    """One event per line on stdout, as the server sent it; `accepted` comes first as RunAgent would send it."""
-
-    def accepted(self, response: run_pb2.AgentResponse) -> None:
-        self.show(event_pb2.Event(run_id=response.run_id, session_key=response.session_key, accepted=response))
-
-    def show(self, event: event_pb2.Event) -> None:
-        print(json_line(event), flush=True)
-
-    def notice(self, text: str) -> None:
-        print(f"laneway: {text}", file=sys.stderr)
+from laneway.v1 import agent_pb2
 
 
 def agent(
@@ -71,9 +45,10 @@ def agent(
 
     Ctrl-C aborts the run; a second one leaves it to the server.
 
-    Examples: laneway agent "What is in this folder?" --session demo
-
-    git diff | laneway agent - --system "Review this change."
+    Examples:
+      laneway agent "What is in this folder?" --session demo
+      git diff | laneway agent - --system "Review this change."
+      laneway agent "Count to three" --json | jq -r .assistant.delta
     """
     request = agent_pb2.AgentRequest(
         message=sys.stdin.read() if message == "-" else message,

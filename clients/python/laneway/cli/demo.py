@@ -59,6 +59,10 @@ def demo(
     Needs no settings and no key, and touches nothing outside of a scratch folder.
 
     The exit code is 0 only if every step held.
+
+    Examples:
+      laneway demo
+      laneway demo --json
     """
     report = _Report(Console(highlight=False), is_json=json)
     home = Path(tempfile.mkdtemp(prefix="laneway-demo-"))

@@ -10,6 +10,10 @@ from laneway.v1 import run_pb2
 _ADVICE = {
     "RUN_NOT_FOUND": "run ids are printed by `laneway agent`; ended runs are removed after a while (30 days)",
     "SESSION_NOT_FOUND": "a session exists after its first message",
+    "SESSION_ACTIVE": "--force aborts what runs or waits; `laneway subscribe --session KEY` shows what it does",
+    "SESSION_BUSY": "another process writes to the session; try again in a moment",
+    "TENANT_LIMIT": "try again later",
+    "CURSOR_AHEAD": "the place is of another store, or of one that was put back in time: begin without it",
     "AGENT_NOT_FOUND": "agents are sections [agents.list.<id>] of the settings file; without any there is `main`",
     "IDEMPOTENCY_KEY_REUSED": "the key belongs to another message; take a new one",
     "QUEUE_FULL": "too many runs wait; try again later or raise `limits.max_queued_runs`",

@@ -11,9 +11,11 @@ def main() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         from laneway.cli.commands import app
+        from laneway.cli.completion import answer_completions
         from laneway.cli.exits import CliError, ExitCode
     except ModuleNotFoundError as missing:
         sys.exit(f"laneway: the command line is not installed ({missing.name} is missing): pip install 'laneway[cli]'")
+    answer_completions()
     try:
         app()
     except CliError as error:

@@ -42,4 +42,7 @@ AddressOption = Annotated[
         help="The server: HOST:PORT or unix:PATH. Else LANEWAY_ADDRESS, the socket in home, 127.0.0.1:50551.",
     ),
 ]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The session: demo, or whole: agent:main:demo.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Abort what runs or waits in the session first.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]

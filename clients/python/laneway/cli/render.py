@@ -10,9 +10,11 @@ from laneway.cli.text import (
     error_text,
     excerpt,
     one_line,
+    outcome_text,
     safe,
     seconds_text,
     short_arguments,
+    state_style,
     state_text,
     usage_text,
 )
@@ -23,22 +25,17 @@ _OUTPUT_LINES = 5
 _OUTPUT_WIDTH = 160
 _VOID_WIDTH = 60
 
-_OUTCOMES = {
-    event_pb2.TOOL_OUTCOME_OK: ("ok", "green"),
-    event_pb2.TOOL_OUTCOME_ERROR: ("error", "red"),
-    event_pb2.TOOL_OUTCOME_BLOCKED: ("blocked", "red"),
-    event_pb2.TOOL_OUTCOME_SKIPPED: ("skipped", "yellow"),
-    event_pb2.TOOL_OUTCOME_ABORTED: ("aborted", "yellow"),
-    event_pb2.TOOL_OUTCOME_UNKNOWN: ("outcome unknown: the server was killed while it ran", "red"),
-}
-_STATE_STYLES = {run_pb2.RUN_STATE_SUCCEEDED: "green", run_pb2.RUN_STATE_FAILED: "red"}
-
 
 @dataclass(slots=True)
 class RunView:
-    """Writes each event of one run to a console. Feed it every event once, in order."""
+    """Writes each event of one run to a console. Feed it every event once, in order.
+
+    `heads`: say which run and which message of the user it is about; who has just sent it knows.
+    """
 
     console: Console
+    heads: bool = False
+    has_ended: bool = False
     _at_line_start: bool = True
     _kind: str = ""
     """What the open line holds: text, reasoning or nothing."""
@@ -59,6 +56,10 @@ class RunView:
                 self._stream("reasoning", event.reasoning.delta, "dim italic")
             case "message" if event.message.role == "assistant":
                 self._message(event.message)
+            case "message" if event.message.role == "user" and self.heads:
+                self._user(event.message.text)
+            case "snapshot" if self.heads:
+                self._snapshot(event.snapshot.run)
             case "tool":
                 self._tool(event.tool)
             case "queue" if event.queue.phase == event_pb2.QUEUE_PHASE_QUEUED:
@@ -66,9 +67,34 @@ class RunView:
             case "lifecycle":
                 self._lifecycle(event.lifecycle)
 
+    def head(self, run_id: str, session_key: str) -> None:
+        """Which run the next lines are of."""
+        self._line(f"run {run_id} in session {safe(session_key)}", "dim")
+
+    def result(self, run: run_pb2.Run) -> None:
+        """How a run ended of which there is no event."""
+        step = event_pb2.LifecycleEvent(state=run.state, stop_reason=run.stop_reason)
+        for name in ("started_at", "ended_at", "usage", "error"):
+            if run.HasField(name):
+                getattr(step, name).CopyFrom(getattr(run, name))
+        self._end(step)
+
+    def leave(self) -> None:
+        """Somebody else writes to the console now."""
+        self._end_line()
+
     def notice(self, text: str) -> None:
         """A line about the run that is no event of it."""
         self._line(f"[{text}]", "yellow")
+
+    def _user(self, text: str) -> None:
+        first, *rest = excerpt(text, _OUTPUT_LINES, _OUTPUT_WIDTH) or [""]
+        self._line(f"user: {first}", "bold")
+        for row in rest:
+            self._line(f"      {row}", "bold")
+
+    def _snapshot(self, run: run_pb2.Run) -> None:
+        self.head(run.run_id, run.session_key)
 
     def _delta(self, message_id: str, delta: str) -> None:
         self._shown[message_id] = self._shown.get(message_id, "") + delta
@@ -85,7 +111,7 @@ class RunView:
         if tool.phase == event_pb2.TOOL_PHASE_START:
             self._line(f"> {safe(tool.name)} {short_arguments(tool.arguments_json, _ARGUMENT_WIDTH)}".rstrip(), "cyan")
         elif tool.phase == event_pb2.TOOL_PHASE_RESULT:
-            outcome, style = _OUTCOMES.get(tool.outcome, ("ended", ""))
+            outcome, style = outcome_text(tool.outcome)
             took = f" in {duration_text(tool.duration)}" if tool.HasField("duration") else ""
             self._line(f"< {safe(tool.name)} {outcome}{took}", style)
             for row in excerpt(tool.result.text, _OUTPUT_LINES, _OUTPUT_WIDTH):
@@ -111,6 +137,7 @@ class RunView:
             self._line(f"  void, comes again: ~~{one_line(text, _VOID_WIDTH)}~~", "strike dim")
 
     def _end(self, step: event_pb2.LifecycleEvent) -> None:
+        self.has_ended = True
         words = [state_text(step.state)]
         if step.stop_reason and step.state != run_pb2.RUN_STATE_FAILED:
             words.append(safe(step.stop_reason))
@@ -119,7 +146,7 @@ class RunView:
             words.append(seconds_text(max(0, took_s) / 1e9))
         if step.HasField("usage"):
             words.append(usage_text(step.usage))
-        self._line("= " + " | ".join(words), _STATE_STYLES.get(step.state, "yellow"))
+        self._line("= " + " | ".join(words), state_style(step.state))
         if step.HasField("error"):
             self._line(f"  {error_text(step.error)}", "red")
 

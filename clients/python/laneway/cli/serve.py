@@ -31,6 +31,10 @@ def serve(
     """Run the server until it is told to leave (SIGTERM, Ctrl-C).
 
     Settings come from the file, then the environment, then flags. Everything is kept in LANEWAY_HOME (~/.laneway).
+
+    Examples:
+      laneway serve
+      laneway serve --listen unix:/run/laneway.sock --set drain.timeout_s=60
     """
     try:
         from lanewayd.__main__ import serve as run_server

@@ -13,7 +13,12 @@ from laneway.v1 import admin_pb2
 
 
 def status(address: AddressOption = None, json: JsonOption = False) -> None:
-    """Show lanes, runs, sessions and the store of a server."""
+    """Show lanes, runs, sessions and the store of a server.
+
+    Examples:
+      laneway status
+      laneway status --address 127.0.0.1:50551 --json
+    """
     answer, used_address = run_async(_status(address))
     if json:
         print(json_line(answer, all_fields=True))

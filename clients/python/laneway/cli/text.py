@@ -7,11 +7,20 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
-from laneway.v1 import run_pb2
+from laneway.v1 import event_pb2, run_pb2
 
 _UNSAFE = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 _UNSAFE[ord("\r")] = ""
 _SIZE_UNITS = ("bytes", "KiB", "MiB", "GiB")
+_OUTCOMES = {
+    event_pb2.TOOL_OUTCOME_OK: ("ok", "green"),
+    event_pb2.TOOL_OUTCOME_ERROR: ("error", "red"),
+    event_pb2.TOOL_OUTCOME_BLOCKED: ("blocked", "red"),
+    event_pb2.TOOL_OUTCOME_SKIPPED: ("skipped", "yellow"),
+    event_pb2.TOOL_OUTCOME_ABORTED: ("aborted", "yellow"),
+    event_pb2.TOOL_OUTCOME_UNKNOWN: ("outcome unknown: the server was killed while it ran", "red"),
+}
+_STATE_STYLES = {run_pb2.RUN_STATE_SUCCEEDED: "green", run_pb2.RUN_STATE_FAILED: "red"}
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -102,6 +111,16 @@ def error_text(error: run_pb2.RunError) -> str:
 def state_text(state: run_pb2.RunState) -> str:
     """`succeeded`, `timed out` ..."""
     return run_pb2.RunState.Name(state).removeprefix("RUN_STATE_").lower().replace("_", " ")
+
+
+def state_style(state: run_pb2.RunState) -> str:
+    """The colour of a state in which a run has ended."""
+    return _STATE_STYLES.get(state, "yellow")
+
+
+def outcome_text(outcome: event_pb2.ToolOutcome) -> tuple[str, str]:
+    """How a tool call ended, and its colour."""
+    return _OUTCOMES.get(outcome, ("ended", ""))
 
 
 def json_line(message: Message, *, all_fields: bool = False) -> str:

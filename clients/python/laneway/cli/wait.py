@@ -16,18 +16,20 @@ from laneway.waits import ENDED_STATES
 
 
 def wait(
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="The run.")],
     timeout: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How long to wait: 90, 10m, 2h; else until it ends.")
     ] = None,
     address: AddressOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Wait until a run has ended and print its answer; the exit code says how it ended.
+    """Wait until a run has ended and print its answer.
 
-    Examples: laneway wait run_0198... --timeout 10m
+    The answer goes to stdout, the outcome to stderr; the exit code says how the run ended.
 
-    laneway wait run_0198... --timeout 0 --json
+    Examples:
+      laneway wait run_0198... --timeout 10m
+      laneway wait run_0198... --timeout 0 --json
     """
     answer = run_async(_wait(run_id, read_duration(timeout), address))
     has_ended = answer.state in ENDED_STATES
