@@ -1,9 +1,12 @@
 # Needs python3 (3.11 or newer) with venv, make, and gcc for the tests. Everything else goes into .venv.
 
 PYTHON ?= python3
-# Kills of make soak, at the same places for the same SEED. From 200 on the other tests run at full length too.
-ROUNDS ?= 200
+# Of make soak (docs/soak.md): which one, empty = all of them and then the tests with server processes at full length; its
+# rounds; its seed; the folder of its results, with which a stopped one goes on. ROUNDS alone are kills.
+SOAK ?= $(if $(ROUNDS),kills)
+ROUNDS ?=
 SEED ?=
+RESULTS ?=
 # Extra arguments of pytest: make test ARGS="-k lanes"
 ARGS ?=
 TEST_WORKERS ?= 2
@@ -56,9 +59,10 @@ check: setup ## style, types, protos, image and chart
 bench: setup ## measure throughput and latency
 	$(VPY) -m tests.benchmarks
 
-soak: setup ## run for a long time under faults: make soak ROUNDS=100 SEED=7
-	$(VPY) -m tests.soak --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
-	test $(ROUNDS) -lt 200 || SOAK=1 $(VPY) -m pytest tests/processes
+soak: setup ## run for a long time under faults: make soak SOAK=kills ROUNDS=100 SEED=7 RESULTS=folder
+	$(VPY) -m tests.soak $(SOAK) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(RESULTS),--results $(RESULTS))
+	$(if $(SOAK),,SOAK=1 $(VPY) -m pytest tests/processes)
 
 # The folder below protos/ is the import path, so that generated imports need no rewriting.
 protos: setup ## write the generated code of all clients anew from protos/; that for TypeScript needs npm

@@ -141,7 +141,8 @@ class CuttingProxy:
             asyncio.ensure_future(self._pump(upstream_reader, writer, link)),
         ]
         try:
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            with suppress(asyncio.CancelledError):  # the proxy is closed; asyncio's own streams would log it
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for pump in pumps:
                 pump.cancel()

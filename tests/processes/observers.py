@@ -9,6 +9,9 @@ import grpc
 from laneway.v1 import agent_pb2, event_pb2
 
 _SUBSCRIBE = "/laneway.v1.AgentService/Subscribe"
+# CANCELLED, without a reason, is what gRPC itself answers to calls that arrive while its server stops.
+LOST = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+"""How a call ends whose server has gone; it can be made again."""
 _TERMINAL = (event_pb2.LIFECYCLE_PHASE_END, event_pb2.LIFECYCLE_PHASE_ERROR)
 
 
@@ -77,7 +80,7 @@ class Observer:
                 async for encoded in call:
                     self._take(encoded)
             except grpc.aio.AioRpcError as error:
-                if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                if error.code() not in LOST:
                     self._sightings.violations.append(f"{self._who} was told {error.code()}: {error.details()}")
                     return
             finally:

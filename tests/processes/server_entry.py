@@ -30,6 +30,8 @@ class Extras:
     """False: `PRAGMA synchronous=OFF`."""
     max_pages: int = 0
     """Limit of the database's size in pages; 0 = none. A full disk."""
+    is_inspected: bool = False
+    """It answers on stdout what it holds, whenever a line comes on stdin."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -55,6 +57,7 @@ def main() -> int:
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     from tests.processes.failpoints import FailpointGate  # noqa: PLC0415 - as in lanewayd.__main__
     from tests.processes.ledger_tools import ledger_tools  # noqa: PLC0415
+    from tests.soak.inspector import start_inspector  # noqa: PLC0415
 
     from lanewayd.app import Seams  # noqa: PLC0415
     from lanewayd.app import main as run_app  # noqa: PLC0415
@@ -71,6 +74,8 @@ def main() -> int:
         more_tools=ledger_tools(Path(extras.ledger)) if extras.ledger else (),
         store_options=options,
     )
+    if extras.is_inspected:
+        start_inspector()
     try:
         return run_app(load_settings(os.environ, Flags()), seams=seams)
     except StartupError as error:

@@ -1,11 +1,12 @@
-"""Twenty kills under load, half of the restarts after a power cut: nothing is lost, doubled or shown wrongly."""
+"""Twenty kills and four drains under load, half of the restarts after a power cut: nothing is lost or doubled."""
 
 from pathlib import Path
 
 import grpc
 import pytest
 from tests.fakes.service import refusal_of
-from tests.soak.engine import KillEngine, plans
+from tests.soak.kills.engine import KillEngine
+from tests.soak.kills.plans import DRAINS, plans
 
 SEED = 20
 
@@ -16,7 +17,7 @@ async def test_twenty_kills_leave_no_trace_in_what_anybody_sees(tmp_path: Path, 
     report = await KillEngine(tmp_path, synced_library, seed=SEED).run(lives)
     assert report.violations == []
     assert (report.kills, report.power_cuts, report.exit_code) == (20, 10, 0)
-    assert {life.ended_by for life in report.lives} == {"signal", "failpoint"}
+    assert {life.ended_by for life in report.lives} == {"kill", "failpoint", *DRAINS}
     # The kills met runs at work, and tools that had begun.
     assert report.most_attempts > 1
     assert report.outcomes["TOOL_OUTCOME_UNKNOWN"] > 0

@@ -1,6 +1,7 @@
-"""`python -m tests.soak --rounds N --seed S`: kills the server N times under load and checks that nothing was harmed.
+"""`python -m tests.soak [kills events sessions exec subscribers client]`: long runs under faults; see docs/soak.md.
 
-A table and JSON on stdout; exit code 1 when something was.
+A table on stdout and `<soak>.json` in the results folder for each; exit code 1 when something was harmed. Stopped, it
+goes on with the same results folder: with the same seed, behind the last unit that was done.
 """
 
 import argparse
@@ -8,55 +9,76 @@ import asyncio
 import json
 import os
 import random
+import signal
 import sys
-import tempfile
-from dataclasses import asdict
+import time
 from pathlib import Path
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-from tests.fakes.server_process import compile_synced
-from tests.soak.engine import KillEngine, Report, plans
+from tests.soak.playing import Soak, play
+from tests.soak.report import Report, table
+from tests.soak.soaks import SOAKS
+
+RESULTS = Path("build") / "soak"
+INTERRUPTED = 130
 
 
-def table(report: Report) -> str:
-    """One line per life, then the sums."""
-    lines = [f"{'life':>4}  {'ended by':<34} {'restarted on':<12} {'delta':>5} {'events':>6} {'seconds':>7}"]
-    for life in report.lives:
-        failpoint = life.plan.failpoint
-        place = f"{failpoint.side} COMMIT {failpoint.nth} of {failpoint.kind}" if failpoint else "signal"
-        ended_by = place if life.ended_by == "failpoint" else "signal"
-        disk = "synced image" if life.plan.is_power_cut else "home"
-        interval = f"{life.plan.delta_interval_ms} ms"
-        lines.append(f"{life.number:>4}  {ended_by:<34} {disk:<12} {interval:>5} {life.events:>6} {life.seconds:>7.2f}")
-    lines.append(
-        f"\nseed {report.seed}: {report.kills} kills ({report.power_cuts} restarts on the synced image), {report.runs} "
-        f"runs {report.states}, most dispatches of one run {report.most_attempts}, {report.events} events, "
-        f"{report.effects} effects {report.outcomes}, exit code {report.exit_code}, {report.seconds:.0f} s, "
-        f"{len(report.violations)} violations"
-    )
-    return "\n".join([*lines, *report.violations])
+def seed_for(results: Path, asked: int | None) -> int:
+    """The seed that the results folder has; in a fresh one the seed asked for, or a new one. Raises ValueError when
+    another one is asked for than it has."""
+    file = results / "seed.json"
+    if not file.exists():
+        seed = random.SystemRandom().randrange(10**6) if asked is None else asked
+        results.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"seed": seed}))
+        return seed
+    seed = int(json.loads(file.read_text())["seed"])
+    if asked not in (None, seed):
+        raise ValueError(f"{results} has the seed {seed}; take another folder for the seed {asked}")
+    return seed
 
 
-async def soak(rounds: int, seed: int, synced_share: float) -> Report:
-    """One soak in a temporary folder."""
-    with tempfile.TemporaryDirectory(prefix="laneway-soak-") as folder:
-        library = compile_synced(Path(folder))
-        engine = KillEngine(Path(folder), library, seed=seed)
-        return await engine.run(plans(seed, rounds, synced_share))
+async def soak(soaks: list[Soak], results: Path, *, seed: int, rounds: int | None) -> list[Report]:
+    """One after the other; a table each."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    reports = []
+    for one in soaks:
+        report = await play(one, results, seed=seed, rounds=rounds, say=lambda line: print(line, flush=True))
+        print(f"\n{table(report)}\n", flush=True)
+        reports.append(report)
+    return reports
 
 
 def main() -> int:
     """Parse, soak, print."""
-    parser = argparse.ArgumentParser(prog="tests.soak", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20, help="kills")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--synced-share", type=float, default=0.5, help="restarts on the synced image")
-    options = parser.parse_args()
-    report = asyncio.run(soak(options.rounds, options.seed, options.synced_share))
-    print(table(report))
-    print(json.dumps(asdict(report), ensure_ascii=False))
-    return 1 if report.violations or report.exit_code else 0
+    parser = argparse.ArgumentParser(
+        prog="tests.soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("soaks", nargs="*", metavar="SOAK", help=f"of {', '.join(SOAKS)}; default: all")
+    parser.add_argument("--rounds", type=int, help="of the one soak that is named; default: its own, see docs/soak.md")
+    parser.add_argument("--seed", type=int, help="default: a random one, or that of the results folder")
+    parser.add_argument("--results", type=Path, help=f"folder for state and reports; default: a new one in {RESULTS}")
+    given = parser.parse_args()
+    names = given.soaks or list(SOAKS)
+    if unknown := [name for name in names if name not in SOAKS]:
+        parser.error(f"no such soak: {', '.join(unknown)}")
+    if given.rounds is not None and (len(names) != 1 or given.rounds < 1):
+        parser.error("--rounds is a positive number and needs exactly one soak")
+    results = given.results or RESULTS / time.strftime("%Y%m%d-%H%M%S")
+    try:
+        seed = seed_for(results, given.seed)
+    except ValueError as error:
+        parser.error(str(error))
+    print(f"seed {seed}, results in {results}; to go on after a stop: --results {results}", flush=True)
+    try:
+        reports = asyncio.run(soak([SOAKS[name]() for name in names], results, seed=seed, rounds=given.rounds))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        print(f"stopped; to go on: --results {results}", file=sys.stderr)
+        return INTERRUPTED
+    return 0 if all(report.has_passed for report in reports) else 1
 
 
 if __name__ == "__main__":
