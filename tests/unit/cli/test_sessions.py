@@ -5,15 +5,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.cli.processes import end, run, start
+from tests.unit.cli.processes import clean_environ, end, run, start
 from tests.unit.cli.terminal import AtTerminal
 
 from laneway.cli.commands import app
+from laneway.cli.connection import Connection
+from laneway.v1 import agent_pb2, run_pb2
 
 
 async def say(environ: dict[str, str], message: str = "hi", session: str = "s", model: str = "tools") -> None:
-    ended = await run("agent", message, "--session", session, "--model", f"scripted/{model}", environ=environ)
-    assert ended.code == 0
+    """A message and its answer, without a process of its own but the server."""
+    async with Connection(None, clean_environ(environ), may_start=True) as connection:
+        request = agent_pb2.AgentRequest(message=message, session_key=session, model=f"scripted/{model}")
+        accepted = await connection.client.agent(request)
+        answer = await connection.client.wait(accepted.run_id)
+    assert answer.state == run_pb2.RUN_STATE_SUCCEEDED
 
 
 def values(text: str) -> list[dict[str, Any]]:
