@@ -204,7 +204,7 @@ async def test_a_line_that_is_too_long_or_not_complete_is_refused_while_it_comes
     endless = session_pb2.ImportSessionRequest(line="x" * 1024 * 1024, line_continues=True)
     refusal = await refused(importing(service, (endless for _ in range(1000))))
     assert (refusal.reason, refusal.metadata) == ("FIELD_INVALID", {"field": "line"})
-    assert refusal.text == "line 1: a line has at most 8,388,608 bytes"
+    assert refusal.text == "line 1: a line has at most 4,194,304 bytes"
     refusal = await refused(importing(service, [*requests(HEADER), endless]))
     assert refusal.text == "line 2: it is not complete"
 

@@ -45,8 +45,8 @@ class Limits:
     abort_reason_bytes: int = 512
     import_bytes: int = 64 * MIB
     """All lines of one import: they are kept in memory until the last one is there."""
-    import_line_bytes: int = 8 * MIB
+    import_line_bytes: int = 4 * MIB
     """One of its lines: it is parsed in one go, and the event loop waits for that."""
-    import_lines: int = 50_000
+    import_lines: int = 20_000
     open_imports: int = 4
     """Of one tenant."""

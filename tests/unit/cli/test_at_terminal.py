@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from tests.unit.cli.fake_service import FakeService
-from tests.unit.cli.processes import COMMAND_LINE, clean_environ, run
+from tests.unit.cli.fake_service import FakeService, terminal, text
+from tests.unit.cli.processes import COMMAND, COMMAND_LINE, clean_environ, run
 from tests.unit.cli.terminal import AtTerminal
 
 from laneway.cli.commands import app
@@ -119,3 +119,16 @@ async def test_the_command_answers_what_the_other_scripts_ask(shell: str, enviro
     out, _ = await process.communicate()
     assert "export" in out.decode()
     assert "import" not in out.decode().replace("laneway sessions import", "")
+
+
+async def test_a_reader_that_has_enough_ends_the_command_without_noise(service: FakeService, address: str) -> None:
+    service.events = [text(number, "x" * 1000) for number in range(1, 1000)] + [terminal(1000)]
+    command = (*COMMAND, "subscribe", "run_1", "--json", "--address", address)
+    pipe = await asyncio.create_subprocess_exec(
+        "bash", "--norc", "-c", '"$@" | head -n 1', "-", *command,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=clean_environ(None),
+    )  # fmt: skip
+    out, err = await pipe.communicate()
+    assert (len(out.splitlines()), err) == (1, b"")
