@@ -1,5 +1,6 @@
 """The embedded model as the settings have it: what is there, how its process starts, the provider that drives it."""
 
+import importlib
 import os
 import secrets
 import sys
@@ -28,7 +29,7 @@ _OTHER_ANSWER_TOKENS = 4_096
 
 
 class LocalModel:
-    """What one start of the service knows of the embedded model. Looks for the files once; reads them at first use."""
+    """What a start of the service knows of the embedded model. The weights are read and checked once, at first use."""
 
     def __init__(self, models: ModelsSettings, *, environ: Mapping[str, str], clock: Clock) -> None:
         self._models = models
@@ -43,6 +44,10 @@ class LocalModel:
         """For resolving; `problem` is the advice when it cannot be used."""
         if not self._models.local.enabled:
             return EmbeddedModel(self._weights.model, "the embedded model is switched off (`models.local.enabled`)")
+        if self._weights.fault is not None:
+            # Somebody who was told what to install tries again, and meets the server that told it.
+            importlib.invalidate_caches()
+            self._weights = find_weights(self._models.local.gguf)
         return EmbeddedModel(self._weights.model, self._weights.advice)
 
     @property
@@ -73,12 +78,10 @@ class LocalModel:
 
     def _command(self, owner: str) -> ModelCommand:
         """Runs in a thread. Raises StartFailed for weights that are not what they should be."""
-        if not self._is_verified:
-            self._weights = verify(self._weights)
-            self._is_verified = True
-        weights = self._weights
+        weights = self._weights if self._is_verified else verify(self._weights)
         if weights.path is None:
             raise StartFailed(weights.advice)
+        self._is_verified = True
         spec = EngineSpec(
             gguf=str(weights.path),
             model=weights.model,

@@ -36,7 +36,7 @@ EMBEDDED_MANNERS = LocalManners(
     # Greedy: at its size every draw from the less likely words is a mistake, and a penalty on repeating costs it facts
     # that it knows (measured). What goes round in circles is ended by the limit of an answer.
     {"temperature": 0},
-    {"temperature": 0, "max_tokens": 96},
+    {"temperature": 0, "max_tokens": 64},
 )
 OTHER_MANNERS = LocalManners(True, FOR_OTHERS, {}, {})
 

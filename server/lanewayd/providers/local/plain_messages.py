@@ -23,7 +23,7 @@ class Wording:
     reminder: str = ""
 
 
-FOR_THE_EMBEDDED_MODEL = Wording("I used the tool.", "It answered:\n{result}", "\n\nTell me this result in a sentence.")
+FOR_THE_EMBEDDED_MODEL = Wording("I used the tool.", 'The result is "{result}".', " Tell me the result.")
 FOR_OTHERS = Wording('{"tool": "{tool}", "arguments": {arguments}}', "The tool {tool} answered:\n{result}")
 
 

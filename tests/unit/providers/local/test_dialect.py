@@ -55,7 +55,7 @@ def test_calls_and_results_become_text_in_the_wording_of_the_model() -> None:
         (
             EMBEDDED_MANNERS,
             "Well.\nI used the tool.",
-            "It answered:\n{tool} said hi\n\nTell me this result in a sentence.",
+            'The result is "{tool} said hi". Tell me the result.',
         ),
         (
             OTHER_MANNERS,
