@@ -16,6 +16,7 @@ from pathlib import Path
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
+import uvloop
 from tests.soak.playing import Soak, play
 from tests.soak.report import Report, table
 from tests.soak.soaks import SOAKS
@@ -74,7 +75,8 @@ def main() -> int:
         parser.error(str(error))
     print(f"seed {seed}, results in {results}; to go on after a stop: --results {results}", flush=True)
     try:
-        reports = asyncio.run(soak([SOAKS[name]() for name in names], results, seed=seed, rounds=given.rounds))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            reports = runner.run(soak([SOAKS[name]() for name in names], results, seed=seed, rounds=given.rounds))
     except (KeyboardInterrupt, asyncio.CancelledError):
         print(f"stopped; to go on: --results {results}", file=sys.stderr)
         return INTERRUPTED

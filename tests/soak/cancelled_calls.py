@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc
 from tests.fakes.cutting_proxy import CuttingProxy, Harm
+from tests.soak import filling
 from tests.soak.flatness import behind_warm_up, growth, rise
 from tests.soak.inspected_server import InspectedServer, grown_objects, inspected_server
 from tests.soak.playing import Place, PlayUnit, Unit
@@ -20,10 +21,7 @@ from tests.soak.report import Figure
 
 from laneway.v1 import admin_pb2, admin_pb2_grpc, agent_pb2, agent_pb2_grpc
 
-SCRIPTS = {
-    "ticking": "turns:\n  - text: tick\n    repeat: 1000000\n    delay_s: 0.02\n",
-    "once": "turns:\n  - text: hello\n",
-}
+SCRIPTS = {"ticking": "turns:\n  - text: tick\n    repeat: 1000000\n    delay_s: 0.02\n", **filling.SCRIPTS}
 MODES = ("before the first event", "in the middle", "deadline", "dropped channel")
 AT_ONCE = 25
 CALLS_A_CHANNEL = 5
@@ -45,13 +43,17 @@ class CancelledCalls:
     rounds_are = "Subscribe calls left by their clients"
     default_rounds = 20_000 * len(MODES)
 
-    def __init__(self, *, unit_rounds: int = 500) -> None:
+    def __init__(self, *, unit_rounds: int = 500, is_filled: bool = True) -> None:
+        """`is_filled`: the server has filled its caches before anything is counted."""
         self.unit_rounds = unit_rounds
+        self._is_filled = is_filled
 
     @asynccontextmanager
     async def opened(self, place: Place) -> AsyncGenerator[PlayUnit, None]:
         async with inspected_server(place.folder / "server", scripts=SCRIPTS) as server:
             first: dict[str, Any] = {}
+            if self._is_filled:
+                await filling.fill_caches(server)
 
             async def play_unit(unit: Unit) -> UnitResult:
                 before = await server.sample(unit.rounds_before)

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.cases.processes_seen import living, new_mark, zombies_of
+from tests.soak import filling
 from tests.soak.flatness import growth, rise
 from tests.soak.inspected_server import InspectedServer, inspected_server
 from tests.soak.playing import Place, PlayUnit, Unit
@@ -21,9 +22,8 @@ from tests.soak.report import Figure
 from laneway.v1 import agent_pb2, event_pb2, run_pb2
 
 SCRIPTS = {
-    "exec": (
-        "turns:\n  - tool_calls:\n      - name: exec\n        arguments: {command: '${message}'}\n  - text: done\n"
-    )
+    "exec": "turns:\n  - tool_calls:\n      - {name: exec, arguments: {command: '${message}'}}\n  - text: done\n",
+    **filling.SCRIPTS,
 }
 TOML = "[agents.defaults]\nmax_concurrent = 16\n"
 AT_ONCE = 10
@@ -55,13 +55,17 @@ class ExecAborts:
     rounds_are = "aborts of running commands"
     default_rounds = 1000
 
-    def __init__(self, *, unit_rounds: int = 20, commands: Sequence[str] = COMMANDS) -> None:
+    def __init__(self, *, unit_rounds: int = 20, commands: Sequence[str] = COMMANDS, is_filled: bool = True) -> None:
+        """`is_filled`: the server has filled its caches before anything is counted."""
         self.unit_rounds = unit_rounds
         self._commands = commands
+        self._is_filled = is_filled
 
     @asynccontextmanager
     async def opened(self, place: Place) -> AsyncGenerator[PlayUnit, None]:
         async with inspected_server(place.folder / "server", toml=TOML, scripts=SCRIPTS) as server:
+            if self._is_filled:
+                await filling.fill_caches(server)
 
             async def play_unit(unit: Unit) -> UnitResult:
                 return await _Aborts(server, self._commands, unit).play()

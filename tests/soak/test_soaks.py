@@ -50,12 +50,12 @@ async def test_sessions_that_are_used_once(tmp_path: Path) -> None:
 
 
 async def test_aborts_of_running_commands(tmp_path: Path) -> None:
-    counts = await _counts(ExecAborts(unit_rounds=len(COMMANDS)), tmp_path, rounds=len(COMMANDS))
+    counts = await _counts(ExecAborts(unit_rounds=len(COMMANDS), is_filled=False), tmp_path, rounds=len(COMMANDS))
     assert counts["aborted when ready"] > 0
 
 
 async def test_subscriptions_that_are_left_in_each_way(tmp_path: Path) -> None:
-    counts = await _counts(CancelledCalls(unit_rounds=20), tmp_path, rounds=20 * len(MODES))
+    counts = await _counts(CancelledCalls(unit_rounds=20, is_filled=False), tmp_path, rounds=20 * len(MODES))
     assert {mode: counts[mode] for mode in MODES} == dict.fromkeys(MODES, 20)
     assert {"channels closed", "channels reset"} <= counts.keys()
 

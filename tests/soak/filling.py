@@ -1,0 +1,37 @@
+"""Fills what a server keeps up to a limit, so that what grows afterwards is lost: pages of the database (16 MiB for the
+writer, 4 MiB for readers), conversations that ran lately."""
+
+import asyncio
+
+from tests.soak.inspected_server import InspectedServer, SoakFailed
+
+from laneway.v1 import run_pb2
+from lanewayd.runs.contexts import MAX_SESSIONS
+
+PAGES_BYTES = 24 * 1024 * 1024
+_PIECE = "x" * 30_000
+_PIECES = 30
+AT_ONCE = 16
+SCRIPTS = {
+    "filling": f"turns:\n  - text: {_PIECE}\n    repeat: {_PIECES}\n",
+    "brief": "turns:\n  - text: hello\n",
+}
+
+
+async def fill_caches(server: InspectedServer) -> None:
+    """The scripts of this module must be known to the server."""
+    large = ["filling"] * (PAGES_BYTES // (len(_PIECE) * _PIECES))
+    models = iter([*large, *["brief"] * (MAX_SESSIONS + AT_ONCE)])
+
+    async def work() -> None:
+        for model in models:
+            run_id = (await server.accept("fill", model=f"scripted/{model}")).run_id
+            # To the end, so that readers fill their pages too.
+            events = await server.events(run_id)
+            if events[-1].lifecycle.state != run_pb2.RUN_STATE_SUCCEEDED:
+                raise SoakFailed(f"a run that fills caches ended as {events[-1]}")
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(AT_ONCE):
+            group.create_task(work())
+    await server.idle()
