@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Protocol
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
 from lanewayd.records import Disposition, Run, RunState
-from lanewayd.store.commands.event_log import add_events, run_head
-from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
+from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters
+from lanewayd.store.commands.run_log import log_start
+from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector, Started, StartRun
 from lanewayd.store.run_rows import run_parameters, to_json
 from lanewayd.store.times import from_us, to_us
 from lanewayd.store.transaction import Transaction
@@ -36,19 +37,7 @@ def accept(transaction: Transaction, command: AcceptRun) -> Accepted:
     target = owner or _Owner(command.session.session_key, command.session.new_session_id, command.session.agent_id)
     _check_ancestors(transaction, command, target.session_key)
     _put_session(transaction, command, target, is_new=owner is None)
-    run, events = _insert_run(transaction, command, target, depth)
-    answer = Accepted(
-        run_id=run.run_id,
-        accepted_at=run.accepted_at,
-        session_key=run.session_key,
-        session_id=run.session_id,
-        agent_id=run.request.agent_id,
-        disposition=run.disposition.value,
-        queue_position=run.queue_position,
-        duplicate=False,
-        run=run,
-        events=events,
-    )
+    answer = _insert_run(transaction, command, target, depth)
     if command.key:
         _keep_answer(transaction, command, command.key, answer)
     return answer
@@ -162,12 +151,9 @@ def _put_session(transaction: Transaction, command: AcceptRun, target: _Owner, *
     )
 
 
-def _insert_run(
-    transaction: Transaction, command: AcceptRun, target: _Owner, depth: int
-) -> tuple[Run, tuple[StoredEvent, ...]]:
-    states = [
-        row["state"] for row in transaction.all("select_unended_of_session", (command.tenant, target.session_key))
-    ]
+def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, depth: int) -> Accepted:
+    unended = transaction.all("select_unended_of_session", (command.tenant, target.session_key))
+    states = [row["state"] for row in unended]
     run = Run(
         run_id=command.run_id,
         accepted_no=transaction.take_accepted_no(),
@@ -181,21 +167,64 @@ def _insert_run(
         accepted_at=command.now,
         depth=depth,
     )
-    parameters = run_parameters(run)
+    is_started = command.start is not None and not states
+    run, events, leaf_entry_id = _log_beginning(transaction, run, command.start if is_started else None)
+    return Accepted(
+        run_id=run.run_id,
+        accepted_at=run.accepted_at,
+        session_key=run.session_key,
+        session_id=run.session_id,
+        agent_id=run.request.agent_id,
+        disposition=run.disposition.value,
+        queue_position=run.queue_position,
+        duplicate=False,
+        run=run,
+        events=events,
+        started=Started(run, events, leaf_entry_id) if is_started else None,
+    )
+
+
+def _log_beginning(
+    transaction: Transaction, run: Run, start: StartRun | None
+) -> tuple[Run, tuple[StoredEvent, ...], str | None]:
+    """Insert the run's row as its first events leave it: waiting, or started.
+
+    The run, its events, and where the transcript ended before a start.
+    """
+    head = _head_of(run)
+    leaf_entry_id = None
+    if start is not None:
+        growth, leaf_entry_id = log_start(transaction, head, start)
+        run = replace(run, state=RunState.RUNNING, claim=1, attempt=1, started_at=start.now)
+    elif run.disposition is Disposition.QUEUED:
+        queued = NewEvent(run.accepted_at, QueueChange(QueuePhase.QUEUED, position=run.queue_position))
+        growth = add_events(transaction, head, (queued,))
+    else:
+        growth = Growth()
+    run = replace(run, last_seq=len(growth.events), event_bytes=growth.size_bytes)
+    parameters = {**run_parameters(run), **growth_parameters(growth)}
     transaction.execute("insert_run", parameters)
     transaction.execute("insert_run_texts", parameters)
-    events = _say_queued(transaction, run) if states else ()
-    size_bytes = sum(len(event.encoded) for event in events)
-    return replace(run, last_seq=len(events), event_bytes=size_bytes), events
+    return run, growth.events, leaf_entry_id
+
+
+def _head_of(run: Run) -> RunHead:
+    """The head of a run that is not stored yet."""
+    return RunHead(
+        accepted_no=run.accepted_no,
+        run_id=run.run_id,
+        tenant=run.tenant,
+        session_key=run.session_key,
+        session_id=run.session_id,
+        agent_id=run.request.agent_id,
+        state=run.state,
+        claim=run.claim,
+        attempt=run.attempt,
+        last_seq=run.last_seq,
+        abort_requested_at=None,
+    )
 
 
 def _lane(asked_for: str, depth: int) -> str:
     """D-8: children have lanes of their own, so that parents cannot take the room their children need."""
     return asked_for or (f"nested.{depth}" if depth else "main")
-
-
-def _say_queued(transaction: Transaction, run: Run) -> tuple[StoredEvent, ...]:
-    head = run_head(transaction, run.run_id)
-    assert head is not None, "inserted above"  # noqa: S101 - for the type checker
-    payload = QueueChange(QueuePhase.QUEUED, position=run.queue_position)
-    return add_events(transaction, head, (NewEvent(run.accepted_at, payload),))

@@ -30,8 +30,27 @@ def run_head(transaction: Transaction, run_id: str) -> RunHead | None:
     return None if row is None else RunHead(*row)
 
 
-def add_events(transaction: Transaction, head: RunHead, events: Iterable[NewEvent]) -> tuple[StoredEvent, ...]:
-    """Store `events` after the run's last one and move the end of its log. They take the next positions."""
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Events that were stored after a run's last one; its row is still to be told, by `growth_parameters`."""
+
+    events: tuple[StoredEvent, ...] = ()
+    size_bytes: int = 0
+
+
+def growth_parameters(growth: Growth) -> dict[str, object]:
+    """The parameters by which an update of the run's row moves the end of its log."""
+    events = growth.events
+    return {
+        "events": len(events),
+        "size_bytes": growth.size_bytes,
+        "first_position": events[0].position if events else 0,
+        "last_position": events[-1].position if events else 0,
+    }
+
+
+def add_events(transaction: Transaction, head: RunHead, events: Iterable[NewEvent]) -> Growth:
+    """Store `events` after the run's last one. They take the next positions. The caller updates the run's row."""
     codec, position, seq = transaction.codec, transaction.last_position, head.last_seq
     stored, rows, size_bytes = [], [], 0
     for event in events:
@@ -56,11 +75,9 @@ def add_events(transaction: Transaction, head: RunHead, events: Iterable[NewEven
         size_bytes += len(encoded)
     if rows:
         transaction.execute_many("insert_event", rows)
-        first_position = transaction.last_position + 1
-        transaction.execute("update_run_log", (len(rows), size_bytes, first_position, position, head.accepted_no))
         transaction.last_position = position
         transaction.event_bytes += size_bytes
-    return tuple(stored)
+    return Growth(tuple(stored), size_bytes)
 
 
 def cut_events(transaction: Transaction, run: Row, up_to_seq: int) -> int:

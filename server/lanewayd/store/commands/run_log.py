@@ -6,7 +6,7 @@ from dataclasses import replace
 from lanewayd.errors import ClaimLost, RunNotStartable
 from lanewayd.events import Lifecycle, NewEvent, is_terminal
 from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState, check_transition
-from lanewayd.store.commands.event_log import RunHead, add_events, run_head
+from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters, run_head
 from lanewayd.store.interface import Appended, AppendToRun, RunChange, RunEnd, SettleRun, Started, StartRun
 from lanewayd.store.run_rows import error_json, payloads_json, run_from_row, usage_json
 from lanewayd.store.session_rows import tool_call_parameters
@@ -22,14 +22,28 @@ def start(transaction: Transaction, command: StartRun) -> Started:
         raise RunNotStartable(f"{command.run_id} is not {wanted.value}")
     if head.abort_requested_at is not None:
         raise RunNotStartable(f"{command.run_id} is to be aborted")
+    growth, leaf_entry_id = log_start(transaction, head, command)
     transaction.execute(
         "update_run_started",
-        {"now": to_us(command.now), "recovered": command.recovered, "accepted_no": head.accepted_no},
+        {
+            "now": to_us(command.now),
+            "recovered": command.recovered,
+            "accepted_no": head.accepted_no,
+            **growth_parameters(growth),
+        },
     )
-    leaf_entry_id = add_entries(transaction, head, command.entries)
-    events = add_events(transaction, head, (_with_attempt(event, head.attempt + 1) for event in command.events))
     run = run_from_row(transaction.one("select_run_by_no", (head.accepted_no,)))
-    return Started(run, events, leaf_entry_id)
+    return Started(run, growth.events, leaf_entry_id)
+
+
+def log_start(transaction: Transaction, head: RunHead, command: StartRun) -> tuple[Growth, str | None]:
+    """Store the entries and events of a start that may happen; the caller writes the run's row.
+
+    The events, and where the transcript ended before (as `append_entries`).
+    """
+    leaf_entry_id = add_entries(transaction, head, command.entries)
+    events = (_with_attempt(event, head.attempt + 1) for event in command.events)
+    return add_events(transaction, head, events), leaf_entry_id
 
 
 def append(transaction: Transaction, command: AppendToRun) -> Appended:
@@ -65,22 +79,13 @@ def write_changes(transaction: Transaction, head: RunHead, changes: Sequence[Run
             add_entries(transaction, head, change.entries)
         if change.tool_calls:
             _put_tool_calls(transaction, change.tool_calls)
-        if _makes_progress(change):
-            transaction.execute(
-                "update_run_progress",
-                {
-                    "used_s": change.used_s,
-                    "open_message_id": change.open_message_id,
-                    "got_on": change.got_on,
-                    "handed_over": change.handed_over,
-                    "accepted_no": head.accepted_no,
-                },
-            )
-    stored = add_events(transaction, head, events)
+    growth = add_events(transaction, head, events)
+    row = {**_progress_parameters(changes), **growth_parameters(growth), "accepted_no": head.accepted_no}
     if end is None:
-        return Appended(stored, None)
-    _write_end(transaction, head, end)
-    return Appended(stored, run_from_row(transaction.one("select_run_by_no", (head.accepted_no,))))
+        transaction.execute("update_run_grown", row)
+        return Appended(growth.events, None)
+    _write_end(transaction, head, end, row)
+    return Appended(growth.events, run_from_row(transaction.one("select_run_by_no", (head.accepted_no,))))
 
 
 def add_entries(transaction: Transaction, head: RunHead, entries: Iterable[NewEntry]) -> str | None:
@@ -142,8 +147,16 @@ def _check_end(events: Sequence[NewEvent], changes: Sequence[RunChange], end: Ru
         raise ValueError(f"{end.state.value} is no end")
 
 
-def _makes_progress(change: RunChange) -> bool:
-    return change.used_s is not None or change.open_message_id is not None or change.got_on or change.handed_over
+def _progress_parameters(changes: Sequence[RunChange]) -> dict[str, object]:
+    """What `changes` together say about the run's row: of a value the last word counts."""
+    used_s = [change.used_s for change in changes if change.used_s is not None]
+    open_message_ids = [change.open_message_id for change in changes if change.open_message_id is not None]
+    return {
+        "used_s": used_s[-1] if used_s else None,
+        "open_message_id": open_message_ids[-1] if open_message_ids else None,
+        "got_on": any(change.got_on for change in changes),
+        "handed_over": any(change.handed_over for change in changes),
+    }
 
 
 def _put_tool_calls(transaction: Transaction, calls: Sequence[ToolCallRow]) -> None:
@@ -153,16 +166,16 @@ def _put_tool_calls(transaction: Transaction, calls: Sequence[ToolCallRow]) -> N
             raise ValueError(f"{call.run_id} has no call {call.call_id} in {call.entry_id}")
 
 
-def _write_end(transaction: Transaction, head: RunHead, end: RunEnd) -> None:
+def _write_end(transaction: Transaction, head: RunHead, end: RunEnd, row: dict[str, object]) -> None:
     check_transition(RunState(head.state), end.state)
     transaction.execute(
         "update_run_ended",
         {
+            **row,
             "state": end.state.value,
             "ended_at": to_us(end.ended_at),
             "stop_reason": end.stop_reason,
             "truncated": end.truncated,
-            "accepted_no": head.accepted_no,
         },
     )
     transaction.execute(

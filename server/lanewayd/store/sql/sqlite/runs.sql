@@ -10,7 +10,8 @@ INSERT INTO runs (
 ) VALUES (
     :accepted_no, :run_id, :tenant, :session_key, :session_id, :agent_id, :parent_run_id, :depth, :label, :lane,
     :priority, :model, :timeout_s, :traceparent, :state, :disposition, :queue_position, :accepted_at, :started_at, NULL,
-    0, 0, 0, 0, 0, '', NULL, '', '', '', 0, 1, 0, 0, 0, 0, 0, '', 0
+    :claim, :attempt, 0, 0, 0, '', NULL, '', '', '', 0, 1, :last_seq, :event_bytes, 0, :first_position, :last_position,
+    '', 0
 );
 
 -- name: insert_run_texts
@@ -93,7 +94,8 @@ ORDER BY accepted_no DESC
 LIMIT :limit;
 
 -- name: update_run_started
--- A new claim shuts out every earlier writer of this run. `started_at` is written once.
+-- A new claim shuts out every earlier writer of this run. `started_at` is written once. The log's end moves with the
+-- events stored beside it.
 UPDATE runs
 SET
     state = 'running',
@@ -101,37 +103,48 @@ SET
     attempt = attempt + 1,
     started_at = coalesce(started_at, :now),
     charges = charges + CASE WHEN :recovered AND NOT handed_over THEN 1 ELSE 0 END,
-    handed_over = 0
+    handed_over = 0,
+    last_seq = last_seq + :events,
+    event_bytes = event_bytes + :size_bytes,
+    first_position = CASE WHEN last_seq = 0 THEN :first_position ELSE first_position END,
+    last_position = max(last_position, :last_position)
 WHERE accepted_no = :accepted_no;
 
 -- name: raise_claim
 -- Whoever held the run cannot write to it any more.
 UPDATE runs SET claim = claim + 1 WHERE accepted_no = ?;
 
--- name: update_run_log
--- Moves the log's end with the events stored beside it.
-UPDATE runs
-SET
-    last_seq = last_seq + ?,
-    event_bytes = event_bytes + ?,
-    first_position = CASE WHEN last_seq = 0 THEN ? ELSE first_position END,
-    last_position = ?
-WHERE accepted_no = ?;
-
--- name: update_run_progress
--- NULL leaves a value as it is.
+-- name: update_run_grown
+-- Moves the log's end with the events stored beside it. NULL leaves a value as it is.
 UPDATE runs
 SET
     used_s = coalesce(:used_s, used_s),
     open_message_id = coalesce(:open_message_id, open_message_id),
     charges = CASE WHEN :got_on THEN 0 ELSE charges END,
-    handed_over = max(handed_over, :handed_over)
+    handed_over = max(handed_over, :handed_over),
+    last_seq = last_seq + :events,
+    event_bytes = event_bytes + :size_bytes,
+    first_position = CASE WHEN last_seq = 0 THEN :first_position ELSE first_position END,
+    last_position = max(last_position, :last_position)
 WHERE accepted_no = :accepted_no;
 
 -- name: update_run_ended
--- Stored with the terminal event; a run ends once.
+-- As update_run_grown, and the state that the terminal event reports; a run ends once. One statement: these columns are
+-- in indexes, which would be written twice.
 UPDATE runs
-SET state = :state, ended_at = :ended_at, stop_reason = :stop_reason, truncated = :truncated
+SET
+    used_s = coalesce(:used_s, used_s),
+    open_message_id = coalesce(:open_message_id, open_message_id),
+    charges = CASE WHEN :got_on THEN 0 ELSE charges END,
+    handed_over = max(handed_over, :handed_over),
+    last_seq = last_seq + :events,
+    event_bytes = event_bytes + :size_bytes,
+    first_position = CASE WHEN last_seq = 0 THEN :first_position ELSE first_position END,
+    last_position = max(last_position, :last_position),
+    state = :state,
+    ended_at = :ended_at,
+    stop_reason = :stop_reason,
+    truncated = :truncated
 WHERE accepted_no = :accepted_no AND ended_at IS NULL;
 
 -- name: update_run_result
