@@ -234,11 +234,11 @@ class Service:
             LaneBook(settings.lane_widths()),
             self._collaborators,
             settling=settling,
-            supervision=lambda run, is_recovered: Supervision(
+            supervision=lambda run, beginning: Supervision(
                 run,
                 self._collaborators,
                 settling=settling,
-                is_recovered=is_recovered,
+                beginning=beginning,
                 on_slot_free=self._scheduler.free_slot,
             ),
         )

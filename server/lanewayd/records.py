@@ -44,6 +44,10 @@ class Disposition(StrEnum):
     QUEUED = "queued"
 
 
+MAIN_LANE = "main"
+"""Where runs without a parent and without a wish run."""
+
+
 class Priority(IntEnum):
     """Orders sessions, never the messages of one session."""
 

@@ -30,7 +30,7 @@ class Child:
     @classmethod
     async def start(cls, arguments: Sequence[str], *, log: Path, variables: Mapping[str, str] | None = None) -> "Child":
         """`python ARGUMENTS`, in the repository."""
-        environment = {"SWITCH": os.environ.get("SWITCH", ""), "PATH": os.environ["PATH"], "HOME": str(log.parent), "PYTHONPATH": str(REPOSITORY)}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(log.parent), "PYTHONPATH": str(REPOSITORY)}
         with log.open("ab") as errors:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,

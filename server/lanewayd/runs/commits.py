@@ -35,6 +35,10 @@ class CommitFeed:
             self._metrics.events_appended(len(result.events))
         self._registry.committed(command, result)
 
+    def refused(self, command: object) -> None:
+        """It left no trace."""
+        self._registry.refused(command)
+
     def store_failing(self, error: str) -> None:
         """Nothing can be stored: the service is not ready, and goes on trying (D-19)."""
         logger.error("store cannot commit", extra={"error": error})

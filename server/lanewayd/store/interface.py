@@ -274,10 +274,13 @@ class Pruned:
 
 
 class CommitListener(Protocol):
-    """Hears each committed write, on the event loop's thread, in commit order, before its caller wakes."""
+    """Hears what became of each write, on the event loop's thread, in commit order, before its caller wakes."""
 
     def committed(self, command: object, result: object) -> None:
         """`command` is durable with this result."""
+
+    def refused(self, command: object) -> None:
+        """`command` raised, or its group could not be committed: its caller gets the error, if it still waits."""
 
     def store_failing(self, error: str) -> None:
         """A group could not be committed; called once when it begins."""

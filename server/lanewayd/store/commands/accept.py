@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
-from lanewayd.records import Disposition, Run, RunState
+from lanewayd.records import MAIN_LANE, Disposition, Run, RunState
 from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters
 from lanewayd.store.commands.run_log import log_start
 from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector, Started, StartRun
@@ -227,4 +227,4 @@ def _head_of(run: Run) -> RunHead:
 
 def _lane(asked_for: str, depth: int) -> str:
     """D-8: children have lanes of their own, so that parents cannot take the room their children need."""
-    return asked_for or (f"nested.{depth}" if depth else "main")
+    return asked_for or (f"nested.{depth}" if depth else MAIN_LANE)
