@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from lanewayd.runs.followers import Followers
 from lanewayd.runs.registry import RunRegistry
-from lanewayd.store.interface import AbortRequested, Accepted, Appended, Started
+from lanewayd.store.interface import AbortRequested, Accepted, Appended, Pruned, Started
 from lanewayd.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -30,9 +30,18 @@ class CommitFeed:
 
     def committed(self, command: object, result: object) -> None:
         """Readers see the events before anybody is told that a run has ended."""
+        if isinstance(result, Accepted) and result.run is not None:
+            self._followers.run_accepted(result.run)
         if isinstance(result, Accepted | Started | Appended | AbortRequested):
             self._followers.published(result.events)
             self._metrics.events_appended(len(result.events))
+        if isinstance(result, Appended) and result.run is not None:
+            self._followers.run_ended(result.run)
+        elif isinstance(result, AbortRequested):
+            for run in result.cancelled:
+                self._followers.run_ended(run)
+        elif isinstance(result, Pruned):
+            self._followers.run_logs_cut(result.run_ids)
         self._registry.committed(command, result)
 
     def refused(self, command: object) -> None:

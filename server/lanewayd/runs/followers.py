@@ -2,7 +2,8 @@
 
 Nobody has a queue. A follower reads the store from its own position until it stands at the end, then a small tail that
 all followers of the same log share; when the tail has moved past it, it reads the store again. A commit wakes whoever
-waits. A reader that is slow costs its own position and nothing else.
+waits. A reader that is slow costs its own position and nothing else. A run that has not ended has a tail from its first
+event on, so that who follows it from there in time does not ask the store at all.
 """
 
 import asyncio
@@ -23,6 +24,9 @@ from lanewayd.telemetry.metrics import Metrics
 PAGE_EVENTS = 200
 TAIL_EVENTS = 256
 TAIL_BYTES = 512 * 1024
+UNREAD_TAIL_EVENTS = 32
+UNREAD_TAIL_BYTES = 64 * 1024
+"""Of a run that nobody follows yet."""
 PROGRESS_AFTER_S = 15.0
 
 TopicKey = tuple[str, str, str]
@@ -31,27 +35,41 @@ TopicKey = tuple[str, str, str]
 
 @dataclass(eq=False, slots=True)
 class _Topic:
-    """The newest events of one log that somebody follows, and who waits for more."""
+    """The newest events of one log that somebody follows, or of a run that has not ended, and who waits for more."""
 
     tail: deque[StoredEvent] = field(default_factory=deque)
     tail_bytes: int = 0
     dropped: int = 0
     """Position of the newest event that has left the tail; what was published after it is in."""
     signals: set[asyncio.Event] = field(default_factory=set)
+    is_unended: bool = False
+    """It is kept also while nobody follows it."""
+    is_whole: bool = False
+    """The tail is the whole log of a run that has not ended."""
 
     def add(self, event: StoredEvent) -> None:
         self.tail.append(event)
         self.tail_bytes += len(event.encoded)
-        while len(self.tail) > TAIL_EVENTS or (self.tail_bytes > TAIL_BYTES and len(self.tail) > 1):
+        events, size_bytes = (TAIL_EVENTS, TAIL_BYTES) if self.signals else (UNREAD_TAIL_EVENTS, UNREAD_TAIL_BYTES)
+        while len(self.tail) > events or (self.tail_bytes > size_bytes and len(self.tail) > 1):
             gone = self.tail.popleft()
             self.tail_bytes -= len(gone.encoded)
             self.dropped = gone.position
+            self.is_whole = False
 
     def after(self, position: int) -> list[StoredEvent] | None:
         """The events above `position`; None when some of them may have left the tail."""
         if position < self.dropped:
             return None
         return [event for event in self.tail if event.position > position]
+
+    def page(self, after_seq: int) -> EventPage | None:
+        """What the store would answer for the run's log above `after_seq`; None when it must be asked."""
+        if not self.is_whole:
+            return None
+        events = tuple(event for event in self.tail if event.seq > after_seq)
+        latest, position = (self.tail[-1].seq, self.tail[-1].position) if self.tail else (0, 0)
+        return EventPage(events, 1, latest, position=position)
 
 
 @dataclass(slots=True)
@@ -87,7 +105,7 @@ class Followers:
 
     @property
     def followed(self) -> int:
-        """Logs of which something is kept here, because somebody follows them."""
+        """Logs of which something is kept here: somebody follows them, or they are of runs that have not ended."""
         return len(self._topics)
 
     def published(self, events: Sequence[StoredEvent]) -> None:
@@ -105,6 +123,26 @@ class Followers:
                     topic.add(event)
                     for signal in topic.signals:
                         signal.set()
+
+    def run_accepted(self, run: Run) -> None:
+        """A new run: its tail is kept from here on, before its first event is published."""
+        topic = self._topics.setdefault(("run", run.tenant, run.run_id), _Topic())
+        topic.is_unended = topic.is_whole = True
+
+    def run_ended(self, run: Run) -> None:
+        """The run's terminal event was published: the tail is for those who follow it by now."""
+        key = ("run", run.tenant, run.run_id)
+        topic = self._topics.get(key)
+        if topic is not None:
+            topic.is_unended = topic.is_whole = False
+            self._drop_if_unused(key, topic)
+
+    def run_logs_cut(self, run_ids: Sequence[str]) -> None:
+        """Retention has removed events of these runs: their tails are not the whole log any more."""
+        cut = set(run_ids)
+        for (what, _, name), topic in self._topics.items():
+            if what == "run" and name in cut:
+                topic.is_whole = False
 
     def leave(self) -> None:
         """The server goes: every follower ends with DRAINING when it has delivered what is stored."""
@@ -127,7 +165,8 @@ class Followers:
                 yield Snapshot(run, run.first_seq, run.last_seq)
                 after_seq = run.first_seq - 1
             seq = after_seq
-            first = await self._run_page(tenant, run_id, seq)
+            first = topic.page(seq) or await self._run_page(tenant, run_id, seq)
+            self._metrics.subscriber_lag(first.latest - seq)
             if seq > first.latest:
                 raise _cursor_error(ErrorCode.CURSOR_AHEAD, await self._existing(tenant, run_id))
             if not first.events:
@@ -137,7 +176,9 @@ class Followers:
                 reader.position = first.position
 
             async def read() -> EventPage:
-                return await self._run_page(tenant, run_id, seq)
+                page = await self._run_page(tenant, run_id, seq)
+                self._metrics.subscriber_lag(page.latest - seq)
+                return page
 
             async for item in self._read_on(topic, signal, reader, read, first=first):
                 if isinstance(item, StoredEvent):
@@ -246,7 +287,6 @@ class Followers:
             raise _not_found(run_id)
         if page.earliest > seq + 1:
             raise await self._pruned(tenant, run_id)
-        self._metrics.subscriber_lag(page.latest - seq)
         return page
 
     async def _existing(self, tenant: str, run_id: str) -> Run:
@@ -272,8 +312,11 @@ class Followers:
             self._count -= 1
             self._metrics.subscribers(-1)
             topic.signals.discard(signal)
-            if not topic.signals and self._topics.get(key) is topic:
-                del self._topics[key]
+            self._drop_if_unused(key, topic)
+
+    def _drop_if_unused(self, key: TopicKey, topic: _Topic) -> None:
+        if not topic.signals and not topic.is_unended and self._topics.get(key) is topic:
+            del self._topics[key]
 
 
 def _checked(page: EventPage, position: int) -> EventPage:

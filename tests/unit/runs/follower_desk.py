@@ -21,6 +21,7 @@ from tests.unit.runs.seen_store import SeenStore
 
 from lanewayd.errors import LanewayError
 from lanewayd.events import StoredEvent
+from lanewayd.records import Run
 from lanewayd.runs.commits import CommitFeed
 from lanewayd.runs.followers import Followers
 from lanewayd.runs.interface import Progress, Snapshot
@@ -59,12 +60,19 @@ class Desk:
             pass
 
 
+class LateFollowers(Followers):
+    """Every run is one of an earlier process: where its log begins was not heard here."""
+
+    def run_accepted(self, run: Run) -> None:
+        """Not heard."""
+
+
 @asynccontextmanager
-async def a_desk(home: Path) -> AsyncIterator[Desk]:
+async def a_desk(home: Path, *, hears_beginnings: bool) -> AsyncIterator[Desk]:
     """A desk over a store in `home`."""
     store = await SqliteStore.open(home / "laneway.db", codec=JsonCodec())
     seen, clock = SeenStore(store), FakeClock()
-    desk = Desk(store, seen, clock, Followers(seen.as_store, clock))
+    desk = Desk(store, seen, clock, (Followers if hears_beginnings else LateFollowers)(seen.as_store, clock))
     store.listener = CommitFeed(desk.followers, cast("RunRegistry", desk), on_store_works=lambda _works: None)
     yield desk
     await store.close()

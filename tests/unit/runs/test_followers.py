@@ -20,6 +20,7 @@ from tests.unit.runs.bench import soon
 from tests.unit.runs.follower_desk import (
     Desk,
     Item,
+    LateFollowers,
     held_reads,
     refusal,
     refused_after,
@@ -30,19 +31,20 @@ from tests.unit.runs.follower_desk import (
     whole,
 )
 
+from lanewayd.errors import ErrorCode
 from lanewayd.events import StoredEvent
 from lanewayd.runs.followers import PAGE_EVENTS, TAIL_EVENTS
 from lanewayd.runs.interface import Snapshot
 from lanewayd.store.interface import DeleteSession
 
 
-async def test_a_commit_during_a_read_wakes_the_reader(desk: Desk) -> None:
-    await running(desk.store, "r")
-    async with aclosing(desk.followers.follow_run(TENANT, "r", 1)) as items:
-        async with held_reads(desk, "run_events") as held:
+async def test_a_commit_during_a_read_wakes_the_reader(late_desk: Desk) -> None:
+    await running(late_desk.store, "r")
+    async with aclosing(late_desk.followers.follow_run(TENANT, "r", 1)) as items:
+        async with held_reads(late_desk, "run_events") as held:
             reading = asyncio.create_task(anext(items))
             first_read = await soon(held.get())
-            await desk.say("r", 2, 1)
+            await late_desk.say("r", 2, 1)
         first_read.set_result(None)  # it hears "nothing yet", yet must wake
         item = await soon(reading)
         assert isinstance(item, StoredEvent)
@@ -241,14 +243,41 @@ async def test_b040_replay_and_live_join_without_overlap_or_hole(desk: Desk) -> 
     assert seqs(got) == list(range(101, 652))
 
 
-async def test_an_event_that_is_stored_while_the_first_page_is_read_is_not_skipped(desk: Desk) -> None:
-    await running(desk.store, "r")
-    async with aclosing(desk.followers.follow_run(TENANT, "r", 1)) as items:
-        async with held_reads(desk, "run_events") as held:
+async def test_an_event_that_is_stored_while_the_first_page_is_read_is_not_skipped(late_desk: Desk) -> None:
+    await running(late_desk.store, "r")
+    async with aclosing(late_desk.followers.follow_run(TENANT, "r", 1)) as items:
+        async with held_reads(late_desk, "run_events") as held:
             reading = asyncio.create_task(anext(items))
             page = await soon(held.get())
-            await desk.end("r", 2)
+            await late_desk.end("r", 2)
         page.set_result(None)
         item = await soon(reading)
     assert isinstance(item, StoredEvent)
     assert item.seq == 2
+
+
+async def test_who_follows_a_run_from_its_beginning_in_time_does_not_ask_the_store(desk: Desk) -> None:
+    await desk.store.accept(accept_run("r"))
+    async with aclosing(desk.followers.follow_run(TENANT, "r", 0)) as items:
+        reading = asyncio.create_task(anext(items))
+        await until_caught_up(desk)
+        await desk.store.start(start_run("r"))
+        await desk.say("r", 2, 3)
+        got = [await soon(reading), *await take(items, 3)]
+        async with aclosing(desk.followers.follow_run(TENANT, "r", 2)) as others:
+            got_later = await take(others, 2)
+    assert (seqs(got), seqs(got_later)) == ([1, 2, 3, 4], [3, 4])
+    is_late = isinstance(desk.followers, LateFollowers)
+    assert ("run_events" in desk.seen.reads) == is_late
+
+
+async def test_a_cursor_above_a_log_that_is_followed_from_memory_is_refused(desk: Desk) -> None:
+    await running(desk.store, "r")
+    assert (await refusal(desk.followers.follow_run(TENANT, "r", 2))).code is ErrorCode.CURSOR_AHEAD
+
+
+async def test_events_that_retention_took_are_missed_also_by_who_could_read_them_from_memory(desk: Desk) -> None:
+    await running(desk.store, "r")
+    await desk.say("r", 2, 8)
+    await desk.prune(max_events_per_run=3)
+    assert (await refusal(desk.followers.follow_run(TENANT, "r", 0))).code is ErrorCode.CURSOR_PRUNED

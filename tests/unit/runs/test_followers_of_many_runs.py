@@ -31,7 +31,7 @@ from tests.unit.runs.follower_desk import (
 
 from lanewayd.errors import LanewayError
 from lanewayd.events import StoredEvent
-from lanewayd.runs.followers import PAGE_EVENTS
+from lanewayd.runs.followers import PAGE_EVENTS, UNREAD_TAIL_EVENTS
 from lanewayd.runs.interface import Progress
 
 # --- sessions and everything ---
@@ -236,7 +236,17 @@ async def test_nothing_is_kept_of_a_log_that_nobody_follows(desk: Desk) -> None:
     await readers[2].aclose()
     for session in sessions:
         await session.aclose()
-    assert (desk.followers.count, desk.followers.followed) == (0, 0)
+    assert desk.followers.count == 0
+    await desk.end("r", 2)
+    assert desk.followers.followed == 0
+
+
+async def test_of_a_run_that_nobody_follows_not_everything_is_kept(desk: Desk) -> None:
+    await running(desk.store, "r")
+    await desk.say("r", 2, UNREAD_TAIL_EVENTS)
+    got = await take(desk.followers.follow_run(TENANT, "r", 0), UNREAD_TAIL_EVENTS + 1)
+    assert seqs(got) == list(range(1, UNREAD_TAIL_EVENTS + 2))
+    assert "run_events" in desk.seen.reads
 
 
 async def test_a_hundred_readers_of_one_log_do_not_each_ask_the_store(desk: Desk) -> None:
