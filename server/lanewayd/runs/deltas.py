@@ -1,7 +1,8 @@
 """Merging deltas before they get a number (D-4). Pure: time comes in as a number.
 
 A streamed message costs far more than the text in it, so text is held back for a moment: the first delta of a message
-goes at once, further ones at most every `interval_s`, and all at the end of a block.
+goes at once, further ones at most every `interval_s`, later while the store is behind with the last one, and all at the
+end of a block.
 """
 
 from dataclasses import dataclass
@@ -42,8 +43,14 @@ class DeltaMerger:
         """Some text of this message was given out."""
         return not self._is_first
 
-    def add(self, is_reasoning: bool, content_index: int, text: str, now_s: float) -> list[Piece]:
-        """Take text in; return what is due now, in order."""
+    def add(
+        self, is_reasoning: bool, content_index: int, text: str, now_s: float, *, holds_on: bool = False
+    ) -> list[Piece]:
+        """Take text in; return what is due now, in order.
+
+        `holds_on`: nobody could see it sooner, so what is due may gather a little more. The first delta and the end of
+        a block come all the same.
+        """
         pieces: list[Piece] = []
         block = (is_reasoning, content_index)
         if block != self._block:
@@ -51,7 +58,8 @@ class DeltaMerger:
             self._block = block
         if text:
             self._held.append(text)
-        if self._held and (self._is_first or self._due_at is None or now_s >= self._due_at):
+        is_due = self._due_at is None or now_s >= self._due_at
+        if self._held and (self._is_first or (is_due and not holds_on)):
             pieces += self.flush(now_s)
         return pieces
 

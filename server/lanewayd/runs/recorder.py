@@ -92,6 +92,7 @@ class RunRecorder:
         self._calls: dict[str, _OpenCall] = {}
         self._usage = Usage()
         self._is_closed = False
+        log.on_caught_up = self._caught_up
 
     @property
     def used_s(self) -> float:
@@ -288,18 +289,30 @@ class RunRecorder:
         if self._has_pending_error:
             self._got_over_error()
         now_s = self._clock.monotonic()
-        pieces = self._merger.add(is_reasoning, content_index, text, now_s)
+        holds_on = self._log.is_behind and self._interval_s > 0
+        pieces = self._merger.add(is_reasoning, content_index, text, now_s, holds_on=holds_on)
         if pieces:
             self._emit_pieces(pieces)
+        if not holds_on:
+            self._time_flush(now_s)
+
+    def _time_flush(self, now_s: float) -> None:
+        """Held text is shown when it is due, or when the log has caught up, whichever is later."""
         if self._timer is None and (due_at := self._merger.due_at) is not None:
             self._timer = self._clock.call_later(max(0.0, due_at - now_s), self._flush_due)
 
     def _flush_due(self) -> None:
         self._timer = None
+        if self._log.is_behind:
+            return  # the log tells when it has caught up
         try:
             self.block_ended()
         except ClaimLost:
             logger.debug("held text of an overtaken run dropped", extra={"run_id": self._run.run_id})
+
+    def _caught_up(self) -> None:
+        if not self._is_closed:
+            self._time_flush(self._clock.monotonic())
 
     def _emit_pieces(self, pieces: Sequence[Piece]) -> None:
         if pieces:

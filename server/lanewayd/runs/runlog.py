@@ -8,6 +8,7 @@ an event only after the commit that stores it.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from itertools import islice
 
 from lanewayd.clock import Clock
@@ -38,6 +39,13 @@ class RunLog:
         self._work = asyncio.Event()
         self._is_closed = False
         self._is_lost = False
+        self.on_caught_up: Callable[[], None] | None = None
+        """Called when all that was appended is stored. Set by the one who appends."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Something that was appended is not stored yet."""
+        return bool(self._pending)
 
     @property
     def is_lost(self) -> bool:
@@ -104,6 +112,8 @@ class RunLog:
             self._pending.popleft()
         while self._waiters and self._waiters[0][0] <= self._stored_no:
             _settle(self._waiters.popleft()[1])
+        if not self._pending and self.on_caught_up is not None:
+            self.on_caught_up()
 
     async def _is_stored(self, changes: tuple[RunChange, ...]) -> bool:
         """Whether an earlier try of `changes` was stored and only its answer said otherwise."""

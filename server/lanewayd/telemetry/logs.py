@@ -17,6 +17,7 @@ from enum import Enum
 from lanewayd.telemetry.spans import current_ids
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 _OWN = "lanewayd"
 _MAX_FOREIGN_CHARS = 500
 _MOST_CAUSES = 5
@@ -48,7 +49,7 @@ class JsonLines(logging.Formatter):
         line.update(fields)
         if record.exc_info and record.exc_info[1] is not None:
             line["exception"] = self._exception(record.exc_info[1])
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return _ENCODER.encode(line)
 
     def _is_own(self, record: logging.LogRecord) -> bool:
         return self._shows_exception_texts or record.name.partition(".")[0] == _OWN

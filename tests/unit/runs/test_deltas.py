@@ -110,3 +110,18 @@ def test_a_huge_delta_is_split_into_pieces_that_join_to_it() -> None:
     assert [len(piece.text) for piece in pieces] == [MAX_DELTA_CHARACTERS, MAX_DELTA_CHARACTERS, 1]
     assert [piece.offset for piece in pieces] == [0, 4 * MAX_DELTA_CHARACTERS, 8 * MAX_DELTA_CHARACTERS]
     assert "".join(texts(pieces)) == text
+
+
+def test_text_that_is_due_waits_for_as_long_as_it_is_told_to() -> None:
+    merger = DeltaMerger(INTERVAL_S)
+    merger.add(False, 0, "a", 1.0)
+    assert merger.add(False, 0, "b", 1.1, holds_on=True) == []
+    assert merger.add(False, 0, "c", 1.2, holds_on=True) == []
+    assert merger.add(False, 0, "d", 1.3) == [Piece(False, 0, 1, "bcd")]
+
+
+def test_the_end_of_a_block_waits_for_nothing() -> None:
+    merger = DeltaMerger(INTERVAL_S)
+    merger.add(True, 0, "a", 1.0)
+    merger.add(True, 0, "b", 1.001)
+    assert merger.add(False, 1, "c", 1.1, holds_on=True) == [Piece(True, 0, 1, "b")]
