@@ -106,6 +106,7 @@ class Scheduler:
         """A run for which a place was reserved was accepted and started: supervise it."""
         run = started.run
         ticket = self._reserved.pop(run.run_id)
+        self._metrics.lane_queued(*_place_of(run), 0)  # the lane shows also while nobody has waited in it
         self._metrics.lane_waited(*_place_of(run), 0.0)
         self._metrics.lane_active(*_place_of(run), 1)
         # Before anything else happens: an abort that comes next finds it.
