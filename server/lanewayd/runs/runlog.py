@@ -75,6 +75,7 @@ class RunLog:
     def close(self) -> None:
         """No more changes come: `pump` returns when all are stored."""
         self._is_closed = True
+        self.on_caught_up = None  # else log and listener keep each other alive until a garbage collection
         self._work.set()
 
     async def pump(self) -> None:
