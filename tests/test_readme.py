@@ -92,6 +92,14 @@ def test_what_checks_a_block_exists() -> None:
                 assert all((REPOSITORY / test).is_file() for test in tests), what
 
 
+def test_the_commands_for_kubernetes_are_those_of_the_pages_that_are_checked() -> None:
+    checked = "\n".join((REPOSITORY / page).read_text() for page in ("docs/kubernetes.md", "helm/laneway/README.md"))
+    blocks = [block.body for block in blocks_of((REPOSITORY / "README.md").read_text()) if "helm" in block.body]
+    commands = [command for block in blocks for command in re.split(r"(?<!\\)\n", block.strip())]
+    assert len(commands) == 2
+    assert all(command in checked for command in commands)
+
+
 def test_make_knows_the_goals_that_are_not_run() -> None:
     known = re.findall(r"^([a-z]+):.*##", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
     for path in PAGES:
