@@ -1,4 +1,5 @@
-"""Measures the targets P1 to P12 against their floors and prints them: `python -m tests.benchmarks [P1 P3 ...]`.
+"""Measures the targets P1 to P12 against their floors, and what faulty telemetry collectors cost (T1), and prints them:
+`python -m tests.benchmarks [P1 P3 ...]`.
 
 Every target is a ratio of two things measured in turns on the same machine. A missed target is a line that says FAIL;
 the exit code is 0 whatever the figures are.
@@ -17,7 +18,17 @@ from typing import Any
 
 from tests.benchmarks.bench import Bench, Options, ceiling
 from tests.benchmarks.figures import Row
-from tests.benchmarks.measures import accepting, cpu, first_delta, long_session, memory, readers, start, throughput
+from tests.benchmarks.measures import (
+    accepting,
+    collectors,
+    cpu,
+    first_delta,
+    long_session,
+    memory,
+    readers,
+    start,
+    throughput,
+)
 from tests.benchmarks.profiling import Profiling
 from tests.benchmarks.table import as_json, table
 
@@ -34,6 +45,7 @@ MEASURES: dict[str, Callable[[Bench], Awaitable[list[Row]]]] = {
     "P10": start.start,
     "P11": readers.one_stopped,
     "P12": readers.resume,
+    "T1": collectors.faulty_collectors,
 }
 PROFILES = Path("build") / "profiles"
 
@@ -68,7 +80,7 @@ async def measure(names: list[str], options: Options, profiling: Profiling) -> d
 def main() -> None:
     """Parse, measure, print."""
     parser = argparse.ArgumentParser(prog="tests.benchmarks", description=__doc__)
-    parser.add_argument("measures", nargs="*", metavar="P1", help="which of P1 to P12; default: all")
+    parser.add_argument("measures", nargs="*", metavar="P1", help="which of P1 to P12 and T1; default: all")
     parser.add_argument("--repetitions", type=int, default=3, help="of floor and product in turns")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--profile", choices=["py-spy", "memray"], help=f"profile the product into {PROFILES}")
