@@ -97,13 +97,6 @@ async def test_a_server_that_cannot_start_is_explained(home: Path, environ: dict
     assert "unknown setting `drain.timout_s`" in ended.err
 
 
-async def test_the_demonstration_holds_every_step(environ: dict[str, str]) -> None:
-    ended = await run("demo", environ=environ)
-    assert ended.code == 0
-    assert ended.out.count("[ok]") == 10
-    assert "< exec ok" in ended.out
-
-
 @pytest.mark.parametrize("module", ["", "lanewayd"])
 async def test_a_server_leaves_with_0_when_it_is_told_to(environ: dict[str, str], address: str, module: str) -> None:
     process = await serving(address, environ=environ, module=module)

@@ -7,7 +7,7 @@ from laneway.cli.agent import agent
 from laneway.cli.backup import backup
 from laneway.cli.completion import completion
 from laneway.cli.config import config
-from laneway.cli.demo import demo
+from laneway.cli.demo.command import demo
 from laneway.cli.doctor import doctor
 from laneway.cli.help_text import help_of
 from laneway.cli.serve import serve
