@@ -66,6 +66,8 @@ class Reasoning:
 
     text: str
     field: str = ""
+    signature: str = ""
+    """What the provider wants back with this thought, unread and unshown, also beside an empty text; empty for most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,8 @@ def _block_json(block: AssistantBlock) -> dict[str, Any]:
     if isinstance(block, Text):
         return {"type": "text", "text": block.text}
     if isinstance(block, Reasoning):
-        return {"type": "reasoning", "text": block.text, "field": block.field}
+        thought = {"type": "reasoning", "text": block.text, "field": block.field}
+        return {**thought, "signature": block.signature} if block.signature else thought
     call = {
         "type": "tool_call",
         "call_id": block.call_id,
@@ -112,7 +113,7 @@ def _block_of(block: dict[str, Any]) -> AssistantBlock:
     if block["type"] == "text":
         return Text(block["text"])
     if block["type"] == "reasoning":
-        return Reasoning(block["text"], block["field"])
+        return Reasoning(block["text"], block["field"], block.get("signature", ""))
     return ToolCall(block["call_id"], block["name"], block["arguments_json"], block.get("signature", ""))
 
 
