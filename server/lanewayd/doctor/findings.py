@@ -41,7 +41,8 @@ class Check:
 
 
 async def run_checks(checks: Sequence[Check]) -> list[Finding]:
-    """The findings of all checks, in their order. One that is not done within its limit is a finding too."""
+    """The findings of all checks, in their order. One that is not done within its limit, or to which the system refuses
+    what it asks for, is a finding too."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_within_limit(check), name=f"check {check.name}") for check in checks]
     return [finding for task in tasks for finding in task.result()]
@@ -79,3 +80,6 @@ async def _within_limit(check: Check) -> Sequence[Finding]:
     except TimeoutError:
         text = f"no answer within {check.limit_s:g} s"
         return [Finding(check.name, Level.FAIL, text, "What is asked hangs: a disk, a name server or a process.")]
+    except OSError as error:
+        advice = "Look at that place yourself: it is not what a server needs, or this user may not see it."
+        return [Finding(check.name, Level.FAIL, f"the system refuses to tell: {error}", advice)]

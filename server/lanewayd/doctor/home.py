@@ -31,6 +31,8 @@ def look_at_home(home: Path) -> Sequence[Finding]:
         return [Finding("home", Level.FAIL, text, f"{advice}, {_ELSEWHERE}.")]
 
     place = _nearest_existing(home)
+    if not place.exists():
+        return fail(f"{place} is a link to {place.readlink()}, which does not exist", "Make that folder")
     if not place.is_dir():
         return fail(f"{place} is a file, and the home {home} must be a folder", "Move that file away")
     if place != home:
@@ -75,6 +77,8 @@ def look_at_disk(places: Iterable[Path], *, min_free_bytes: int) -> Sequence[Fin
     findings: dict[int, Finding] = {}
     for place in places:
         existing = _nearest_existing(place)
+        if not existing.exists():
+            existing = existing.parent  # a link to nowhere: what can be said is about its own disk
         device, disk = existing.stat().st_dev, os.statvfs(existing)
         free_bytes = disk.f_bavail * disk.f_frsize
         text = f"{_size(free_bytes)} free of {_size(disk.f_blocks * disk.f_frsize)} where {place} is"
@@ -180,6 +184,7 @@ def look_at_lock(home: Path, holder: Holder | None, *, answers: bool) -> Sequenc
 
 
 def _nearest_existing(path: Path) -> Path:
+    """The path or the nearest folder above it that is there; also a link to nowhere, because it is in the way."""
     while not os.path.lexists(path) and path != path.parent:
         path = path.parent
     return path

@@ -40,12 +40,32 @@ async def test_a_check_that_hangs_is_a_finding_and_holds_up_nobody() -> None:
     assert findings[0].text == "no answer within 0.05 s"
 
 
+async def test_what_the_system_refuses_to_one_check_is_a_finding_and_the_others_are_done() -> None:
+    async def refused() -> Sequence[Finding]:
+        raise PermissionError(13, "Permission denied", "/secret")
+
+    async def answer() -> Sequence[Finding]:
+        return [Finding("other", Level.OK, "done")]
+
+    [finding, other] = await run_checks([Check("disk", refused), Check("other", answer)])
+    assert (finding.check, finding.level, other.level) == ("disk", Level.FAIL, Level.OK)
+    assert "/secret" in finding.text
+
+
 async def test_what_a_thread_raises_reaches_who_waits() -> None:
     def fail() -> None:
         raise OSError("broken")
 
     with pytest.raises(OSError, match="broken"):
         await in_thread(fail)
+
+
+def test_a_home_that_links_to_nowhere_is_told(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.symlink_to(tmp_path / "gone")
+    [finding] = look_at_home(home)
+    assert (finding.level, "is a link to" in finding.text) == (Level.FAIL, True)
+    assert levels(look_at_disk([home], min_free_bytes=0)) == [Level.OK], "of the disk that the link is on"
 
 
 def test_a_home_in_use_by_others_is_told_and_one_to_be_made_is_fine(tmp_path: Path) -> None:
