@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lanewayd.doctor.findings import Finding, Level
+from lanewayd.records import MAIN_LANE
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def judge_server(report: ServerReport, *, own_version: str) -> list[Finding]:
             text = f"{lane.queued} runs wait in the lane {lane.name}, which is suspended"
             findings.append(finding(Level.WARN, text, f"Set `lanes.{lane.name}.max_concurrent` above 0 and restart."))
         elif lane.queued and lane.active >= lane.width:
-            name = "agents.defaults.max_concurrent" if lane.name == "main" else f"lanes.{lane.name}.max_concurrent"
+            name = "agents.defaults.max_concurrent" if lane.name == MAIN_LANE else f"lanes.{lane.name}.max_concurrent"
             text = f"the lane {lane.name} is full: {lane.active} runs go on, {lane.queued} wait"
             findings.append(finding(Level.WARN, text, f"They start in turn; `{name}` widens the lane."))
     if report.commit_ms > _SLOW_COMMIT_MS:
