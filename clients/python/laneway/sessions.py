@@ -25,7 +25,7 @@ class SessionCalls:
         return answer
 
     def list(self) -> AsyncIterator[session_pb2.Session]:
-        """All sessions, those created last first; read page by page while it is iterated."""
+        """All sessions, those with the newest message first; read page by page while it is iterated."""
         return self._caller.pages(self._stub.ListSessions, session_pb2.ListSessionsRequest(), "sessions")
 
     async def reset(

@@ -23,7 +23,7 @@ export class SessionCalls {
     return this.#caller.repeat(SessionService.method.getSession, { sessionKey }, options);
   }
 
-  /** All sessions, those created last first; read page by page while it is iterated. */
+  /** All sessions, those with the newest message first; read page by page while it is iterated. */
   list(options: CallOptions = {}): AsyncGenerator<Session, void, undefined> {
     return this.#caller.pages(
       SessionService.method.listSessions,
