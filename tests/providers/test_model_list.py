@@ -8,6 +8,7 @@ import pytest
 from tests.fakes.model_server import Answer, ModelServer, failure, wire
 
 from lanewayd.errors import ErrorCode
+from lanewayd.providers.endpoint import bearer
 from lanewayd.providers.http_provider import make_transport
 from lanewayd.providers.model_list import ModelList, ask_for_models
 
@@ -17,7 +18,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 async def ask(model: ModelServer, *, limit_s: float = 20.0) -> ModelList:
     url = f"{model.base_url}/models"
-    return await ask_for_models(url, api_key=KEY, transport=make_transport("aiohttp"), limit_s=limit_s, now=NOW)
+    transport = make_transport("aiohttp")
+    return await ask_for_models(url, headers=bearer(KEY), api_key=KEY, transport=transport, limit_s=limit_s, now=NOW)
 
 
 async def test_the_names_of_the_models_come_back_and_the_key_is_sent(model: ModelServer) -> None:
@@ -26,6 +28,11 @@ async def test_the_names_of_the_models_come_back_and_the_key_is_sent(model: Mode
     [request] = model.requests
     assert (request.method, request.path) == ("GET", "/v1/models")
     assert request.headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_lists_of_other_families_are_read_too(model: ModelServer) -> None:
+    model.listing = wire(json.dumps({"models": [{"name": "models/gemini-x"}, {"name": "llama3:8b"}]}))
+    assert await ask(model) == ModelList(None, 200, frozenset({"gemini-x", "llama3:8b"}))
 
 
 async def test_another_kind_of_json_is_an_answer_without_names(model: ModelServer) -> None:

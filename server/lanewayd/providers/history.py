@@ -3,7 +3,7 @@
 Works on the request's copy; the stored transcript is never changed. Source: spec 05, R-5.107 to R-5.112.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lanewayd.messages import (
@@ -50,6 +50,14 @@ def pair_calls_with_results(messages: Iterable[Message]) -> tuple[Message, ...]:
             paired.append(slot.message)
             paired.extend(slot.results())
     return tuple(paired)
+
+
+def start_of_tool_loop(messages: Sequence[Message]) -> int:
+    """The place of the last user message, behind which the calls and results of the current turn stand; -1 without."""
+    for position in range(len(messages) - 1, -1, -1):
+        if isinstance(messages[position], UserMessage):
+            return position
+    return -1
 
 
 @dataclass(slots=True)

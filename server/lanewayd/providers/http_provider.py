@@ -12,6 +12,7 @@ import httpx_aiohttp
 
 from lanewayd.clock import Clock
 from lanewayd.errors import ErrorCode
+from lanewayd.providers.endpoint import address
 from lanewayd.providers.failures import Fault, classify_response, fault, run_error
 from lanewayd.providers.hosting import idle_limit_s, is_self_hosted
 from lanewayd.providers.interface import Decoder, Dialect, Failed, ModelRequest, StreamEvent
@@ -73,7 +74,7 @@ class HttpService:
 class HttpProvider:
     """One model service behind one connection pool.
 
-    `api_key` is asked for at each call; without one no authorization is sent. No key ever stands in an event. An
+    `api_key` is asked for at each call; where it is sent the dialect says. No key ever stands in an event. An
     abandoned call closes its connection and leaves the others alone. Owns the transport: `close` ends it.
     """
 
@@ -188,10 +189,8 @@ class _Call:
     async def _send(self, client: httpx.AsyncClient, key: str) -> httpx.Response:
         body = self._dialect.encode(self._request)
         self._sent_bytes = len(body)
-        headers = {"content-type": "application/json"}
-        if key:
-            headers["authorization"] = f"Bearer {key}"
-        url = self._service.base_url.rstrip("/") + self._dialect.path(self._request)
+        headers = {"content-type": "application/json", **self._dialect.headers(key)}
+        url = address(self._service.base_url, self._dialect.path(self._request))
         return await client.send(client.build_request("POST", url, content=body, headers=headers), stream=True)
 
     async def _decoded(self, response: httpx.Response) -> AsyncGenerator[list[StreamEvent], None]:

@@ -87,8 +87,15 @@ class Provider(Protocol):
 class Dialect(Protocol):
     """A provider family's language. Pure: one encoder per request, one decoder object per response."""
 
+    @property
+    def models_path(self) -> str:
+        """What follows the base URL of the service's list of models; asked for diagnosis only."""
+
     def path(self, request: ModelRequest) -> str:
-        """What follows the base URL."""
+        """What follows the base URL; it may hold the model and a query."""
+
+    def headers(self, api_key: str) -> dict[str, str]:
+        """What the family wants in the headers: the key where it belongs, unless it is empty, and whatever else."""
 
     def encode(self, request: ModelRequest) -> bytes:
         """The request body, JSON in UTF-8 without lone surrogates."""

@@ -4,6 +4,7 @@ For diagnosis only; runs go through http_provider.py.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,12 +29,19 @@ class ModelList:
 
 
 async def ask_for_models(
-    url: str, *, api_key: str, transport: httpx.AsyncBaseTransport, limit_s: float, now: datetime
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    api_key: str,
+    transport: httpx.AsyncBaseTransport,
+    limit_s: float,
+    now: datetime,
 ) -> ModelList:
-    """GET `url` as a call to a model would be made. Raises nothing but CancelledError. Owns the transport."""
-    headers = {"accept": "application/json", "user-agent": "laneway"}
-    if api_key:
-        headers["authorization"] = f"Bearer {api_key}"
+    """GET `url` as a call to a model would be made. Raises nothing but CancelledError. Owns the transport.
+
+    `headers` carry the key; `api_key` is what must not be shown.
+    """
+    headers = {"accept": "application/json", "user-agent": "laneway", **headers}
     timeout = httpx.Timeout(limit_s, connect=min(_CONNECT_S, limit_s))
     async with httpx.AsyncClient(transport=transport, timeout=timeout) as client:
         try:
@@ -65,8 +73,10 @@ def _models_in(body: bytes) -> tuple[frozenset[str] | None, bool]:
         document = json.loads(body)
     except (ValueError, RecursionError):
         return None, False
-    rows = document.get("data") if isinstance(document, dict) else None
-    if not isinstance(rows, list):
-        return None, True
-    names = {row.get("id") for row in rows if isinstance(row, dict)}
-    return frozenset(name for name in names if isinstance(name, str)), True
+    document = document if isinstance(document, dict) else {}
+    for listing, name in (("data", "id"), ("models", "name")):
+        rows = document.get(listing)
+        if isinstance(rows, list):
+            names = [row.get(name) for row in rows if isinstance(row, dict)]
+            return frozenset(each.removeprefix("models/") for each in names if isinstance(each, str)), True
+    return None, True

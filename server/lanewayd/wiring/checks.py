@@ -26,12 +26,14 @@ from lanewayd.doctor.models import (
 from lanewayd.doctor.server import Lane, ServerReport, judge_server
 from lanewayd.errors import LanewayError, StartupError
 from lanewayd.models.resolve import LOCAL_PROVIDER
+from lanewayd.providers.endpoint import address
 from lanewayd.providers.http_provider import make_transport
 from lanewayd.providers.local.weights import find_weights, verify
 from lanewayd.providers.model_list import ask_for_models
 from lanewayd.settings_schema import Settings
 from lanewayd.store.opening import check_database, size_on_disk
 from lanewayd.tools.redaction import Redactor
+from lanewayd.wiring.dialects import make_dialect
 from lanewayd.wiring.model_services import ModelServices
 
 __all__ = ["Finding", "Flags", "Lane", "Level", "Question", "ServerReport", "StartupError", "diagnose"]
@@ -195,9 +197,11 @@ async def _look_at_service(settings: Settings, service: Service, key: str) -> Se
         return [judge_unusable_key(service.name, service.key_source, configured.api)] if key else []
     if service.key_source and not key:
         return [judge_missing_key(service)]
-    path = _KEY_PATHS.get(urlsplit(service.base_url).hostname or "", "/models")
+    dialect = make_dialect(configured.api, provider=service.name)
+    path = _KEY_PATHS.get(urlsplit(service.base_url).hostname or "", dialect.models_path)
     listed = await ask_for_models(
-        service.base_url.rstrip("/") + path,
+        address(service.base_url, path),
+        headers=dialect.headers(key),
         api_key=key,
         transport=make_transport("httpx" if settings.models.transport == "httpx" else "aiohttp"),
         limit_s=_SERVICE_LIMIT_S,

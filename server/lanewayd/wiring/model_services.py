@@ -11,10 +11,10 @@ from lanewayd.models.resolve import LOCAL_PROVIDER, ModelWishes, ProviderFacts, 
 from lanewayd.providers.call_ids import random_call_id
 from lanewayd.providers.http_provider import HttpProvider, HttpService, make_transport
 from lanewayd.providers.interface import Provider
-from lanewayd.providers.openai_chat.dialect import OpenAIChat
 from lanewayd.providers.scripted import ScriptedProvider
 from lanewayd.runs.admin import AgentListing, ModelListing
 from lanewayd.settings_schema import DEFAULT_AGENT, ProviderSettings, Settings
+from lanewayd.wiring.dialects import make_dialect
 from lanewayd.wiring.local_model import LocalModel
 
 logger = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ class ModelServices:
                 first_event_timeout_s=models.first_event_timeout_seconds,
                 is_self_hosted=bool(service.self_hosted),
             ),
-            dialect=OpenAIChat(new_call_id=random_call_id, max_call_id_chars=40 if name == "openai" else None),
+            dialect=make_dialect(service.api, provider=name),
             clock=self._clock,
             api_key=self._keys[name] or None,
             transport=make_transport("httpx" if models.transport == "httpx" else "aiohttp"),

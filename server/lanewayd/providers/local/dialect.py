@@ -52,8 +52,15 @@ class LocalChat:
         """What `request` asks about its tools; None: it asks for text."""
         return question_about(request.tools, request.messages, chooses_by_itself=self._manners.chooses_tools_by_itself)
 
+    @property
+    def models_path(self) -> str:
+        return self._chat.models_path
+
     def path(self, request: ModelRequest) -> str:
         return self._chat.path(request)
+
+    def headers(self, api_key: str) -> dict[str, str]:
+        return self._chat.headers(api_key)
 
     def encode(self, request: ModelRequest) -> bytes:
         question = self.question(request)

@@ -1,6 +1,7 @@
 """The chat completions language of OpenAI and of the many services that speak it."""
 
 from lanewayd.providers.call_ids import CallIdFactory, CallIds
+from lanewayd.providers.endpoint import bearer
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.openai_chat.decode import ChatDecoder
 from lanewayd.providers.openai_chat.encode import encode_request
@@ -17,8 +18,15 @@ class OpenAIChat:
         self._new_call_id = new_call_id
         self._max_call_id_chars = max_call_id_chars
 
+    @property
+    def models_path(self) -> str:
+        return "/models"
+
     def path(self, request: ModelRequest) -> str:
         return "/chat/completions"
+
+    def headers(self, api_key: str) -> dict[str, str]:
+        return bearer(api_key)
 
     def encode(self, request: ModelRequest) -> bytes:
         return encode_request(request, max_call_id_chars=self._max_call_id_chars)

@@ -12,7 +12,6 @@ from typing import Any
 
 from lanewayd.messages import (
     AssistantMessage,
-    Message,
     Reasoning,
     ToolCall,
     ToolResultMessage,
@@ -20,7 +19,7 @@ from lanewayd.messages import (
     UserMessage,
     valid_text,
 )
-from lanewayd.providers.history import pair_calls_with_results
+from lanewayd.providers.history import pair_calls_with_results, start_of_tool_loop
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.openai_chat.chunk_fields import REASONING_FIELDS
 
@@ -59,7 +58,7 @@ def _encoded(request: ModelRequest, max_call_id_chars: int | None) -> Iterator[s
     if request.system.strip():
         yield _said("system", request.system)
     messages = pair_calls_with_results(request.messages)
-    loop_start = _start_of_tool_loop(messages)
+    loop_start = start_of_tool_loop(messages)
     # After pairing the results follow their calls one to one, so ids can be given anew by position.
     call_ids: list[str] = []
     for position, message in enumerate(messages):
@@ -74,14 +73,6 @@ def _encoded(request: ModelRequest, max_call_id_chars: int | None) -> Iterator[s
             call_ids = call_ids[::-1]
         else:
             yield _json(_result(message, call_ids.pop()))
-
-
-def _start_of_tool_loop(messages: Sequence[Message]) -> int:
-    """The place of the last user message; -1 without one."""
-    for position in range(len(messages) - 1, -1, -1):
-        if isinstance(messages[position], UserMessage):
-            return position
-    return -1
 
 
 def _assistant(message: AssistantMessage, call_ids: list[str], *, is_reasoning_replayed: bool) -> str:
