@@ -58,6 +58,8 @@ class Text:
     """Visible text."""
 
     text: str
+    signature: str = ""
+    """What the provider wants back with this text, unread and unshown; empty for most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,8 @@ def _text_of(body: dict[str, Any]) -> str:
 
 def _block_json(block: AssistantBlock) -> dict[str, Any]:
     if isinstance(block, Text):
-        return {"type": "text", "text": block.text}
+        said = {"type": "text", "text": block.text}
+        return {**said, "signature": block.signature} if block.signature else said
     if isinstance(block, Reasoning):
         thought = {"type": "reasoning", "text": block.text, "field": block.field}
         return {**thought, "signature": block.signature} if block.signature else thought
@@ -111,7 +112,7 @@ def _block_json(block: AssistantBlock) -> dict[str, Any]:
 
 def _block_of(block: dict[str, Any]) -> AssistantBlock:
     if block["type"] == "text":
-        return Text(block["text"])
+        return Text(block["text"], block.get("signature", ""))
     if block["type"] == "reasoning":
         return Reasoning(block["text"], block["field"], block.get("signature", ""))
     return ToolCall(block["call_id"], block["name"], block["arguments_json"], block.get("signature", ""))

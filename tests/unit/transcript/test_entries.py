@@ -37,7 +37,7 @@ USAGES = st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, st.booleans())
 
 def blocks(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Text | Reasoning | ToolCall]:
     return st.one_of(
-        st.builds(Text, texts),
+        st.builds(Text, texts, texts),
         st.builds(Reasoning, texts, texts, texts),
         st.builds(ToolCall, texts, texts, texts, texts),
     )
