@@ -1227,9 +1227,9 @@ export const SessionService: GenService<{
   /**
    * Creates a session from the lines of an export, all of it or nothing. The next message of the session goes on with
    * that conversation. Session and entries get new ids; the entries keep their times and have no run.
-   * INVALID_ARGUMENT: FIELD_INVALID on `line` (the text names the line and what is wrong with it; more than 64 MiB or
-   * 50,000 lines), FIELD_INVALID on `session_key` (missing, or there is a session with this key). NOT_FOUND:
-   * AGENT_NOT_FOUND. RESOURCE_EXHAUSTED: TENANT_LIMIT (4 imports are open at once).
+   * INVALID_ARGUMENT: FIELD_INVALID on `line` (the text names the line and what is wrong with it; also a line of more
+   * than 4 MiB, more than 20,000 lines, more than 64 MiB in all), FIELD_INVALID on `session_key` (missing, or there is a
+   * session with this key). NOT_FOUND: AGENT_NOT_FOUND. RESOURCE_EXHAUSTED: TENANT_LIMIT (4 imports are open at once).
    *
    * @generated from rpc laneway.v1.SessionService.ImportSession
    */
