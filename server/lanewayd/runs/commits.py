@@ -45,7 +45,7 @@ class CommitFeed:
         self._registry.committed(command, result)
 
     def refused(self, command: object) -> None:
-        """It left no trace."""
+        """`command` changed nothing: what was set aside for it is free again."""
         self._registry.refused(command)
 
     def store_failing(self, error: str) -> None:

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -192,6 +192,4 @@ def _errors_as_failure(source: Path, target: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise BackupFailed(f"{source} cannot be copied to {target}: {error}") from error
     except OSError as error:
-        with suppress(OSError):
-            target.with_name(target.name + ".blobs").rmdir()  # empty: nothing came into it
         raise BackupFailed(f"{source} cannot be copied to {target}: {error.strerror or error}") from error
