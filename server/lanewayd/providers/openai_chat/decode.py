@@ -6,6 +6,7 @@ from typing import Any
 
 from lanewayd.errors import ErrorCode
 from lanewayd.messages import AssistantMessage, RunError, StopReason, ToolCall, Usage
+from lanewayd.providers.arguments import CallRefused
 from lanewayd.providers.call_ids import CallIds
 from lanewayd.providers.failures import Fault, classify_error_body, fault, run_error
 from lanewayd.providers.interface import Done, Failed, StreamEvent
@@ -23,7 +24,7 @@ from lanewayd.providers.openai_chat.chunk_fields import (
 )
 from lanewayd.providers.openai_chat.reasoning_tags import ReasoningTags
 from lanewayd.providers.openai_chat.resend import ResendFilter
-from lanewayd.providers.openai_chat.tool_call_assembly import CallRefused, ToolCallAssembly
+from lanewayd.providers.openai_chat.tool_call_assembly import ToolCallAssembly
 from lanewayd.providers.redaction import excerpt
 from lanewayd.providers.sse import SseEvent, SseParser
 from lanewayd.providers.surrogates import SurrogateJoiner

@@ -10,22 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lanewayd.messages import ToolCall, valid_text
+from lanewayd.providers.arguments import MAX_CALLS, CallRefused, argument_objects, check_size, is_object
 from lanewayd.providers.call_ids import CallIds
-
-MAX_ARGUMENT_BYTES = 256_000
-MAX_CALLS = 256
-_MAX_DEPTH = 128
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-
-
-class CallRefused(ValueError):
-    """A call that cannot be run; the text says why, for the error of the turn."""
 
 
 @dataclass(slots=True)
@@ -44,8 +30,7 @@ class _OpenCall:
 
     def add(self, text: str) -> None:
         self.size_bytes += len(text.encode("utf-8", "surrogatepass"))
-        if self.size_bytes > MAX_ARGUMENT_BYTES:
-            raise CallRefused(f"the arguments of a tool call exceed {MAX_ARGUMENT_BYTES:,} bytes")
+        check_size(self.size_bytes)
         self.parts.append(text)
 
 
@@ -96,7 +81,7 @@ class ToolCallAssembly:
                 if drops_phantoms and not call.arguments:
                     continue
                 raise CallRefused("incomplete or malformed tool call: it has no name")
-            for position, arguments_json in enumerate(_argument_objects(call)):
+            for position, arguments_json in enumerate(argument_objects(call.name, call.arguments)):
                 call_id = ids.claim(call.provider_id if position == 0 else "")
                 signature = signatures.get(call.provider_id, "") if position == 0 else ""
                 calls.append(ToolCall(call_id, call.name, arguments_json, signature))
@@ -121,7 +106,7 @@ class ToolCallAssembly:
         """A fragment that nothing tells apart from `call` but that a complete call of another name went before."""
         if not name or not call.name or call_id or arguments in (None, ""):
             return False
-        return (name != call.name or call.index is None) and _is_object(call.arguments)
+        return (name != call.name or call.index is None) and is_object(call.arguments)
 
     def _open(self, index: int | None, call_id: str) -> _OpenCall:
         if len(self._calls) == MAX_CALLS:
@@ -141,63 +126,6 @@ def _add_arguments(call: _OpenCall, arguments: Any) -> None:
     if call.arguments == "{}":
         call.parts.clear()
     call.add(json.dumps(arguments, ensure_ascii=False))
-
-
-def _argument_objects(call: _OpenCall) -> list[str]:
-    """The texts of the JSON objects in the arguments: one, or several that were glued together (B-004)."""
-    text = valid_text(call.arguments)
-    if text in ("", "null"):
-        return ["{}"]
-    objects: list[str] = []
-    position = 0
-    while position < len(text):
-        try:
-            value, end = _DECODER.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            value, end = None, position
-        if not isinstance(value, dict) or _is_too_deep(text[position:end]):
-            raise CallRefused(f"incomplete or malformed tool call: the arguments of {call.name} are no JSON object")
-        objects.append(_without_lone_surrogates(text[position:end], value))
-        position = end
-        while position < len(text) and text[position] in " \t\r\n":
-            position += 1
-    return objects
-
-
-def _without_lone_surrogates(text: str, value: dict[str, Any]) -> str:
-    """`text`, or `value` written anew when escapes in it may stand for halves of a surrogate pair."""
-    if "\\ud" not in text and "\\uD" not in text:
-        return text
-    return valid_text(json.dumps(value, ensure_ascii=False))
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _is_too_deep(text: str) -> bool:
-    """Nested so deeply that readers with recursion would fail later."""
-    if text.count("{") + text.count("[") <= _MAX_DEPTH:
-        return False
-    depth = deepest = 0
-    in_string = is_escaped = False
-    for character in text:
-        if is_escaped:
-            is_escaped = False
-        elif in_string:
-            is_escaped = character == "\\"
-            in_string = character != '"'
-        elif character == '"':
-            in_string = True
-        elif character in "{[":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "}]":
-            depth -= 1
-    return deepest > _MAX_DEPTH
 
 
 def _text(value: Any) -> str:
