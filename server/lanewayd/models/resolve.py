@@ -1,6 +1,6 @@
 """Which model a run uses. Pure: values of the settings in, a choice or an error with advice out."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -79,9 +79,11 @@ class ModelChoice:
         return f"{self.provider}/{self.model}"
 
 
-def resolve_model(wishes: ModelWishes, providers: Mapping[str, ProviderFacts], embedded: EmbeddedModel) -> ModelChoice:
+def resolve_model(
+    wishes: ModelWishes, providers: Mapping[str, ProviderFacts], embedded: Callable[[], EmbeddedModel]
+) -> ModelChoice:
     """The model of the highest place that names one: request, session, agent, defaults; else DEFAULT_MODELS, else the
-    embedded one.
+    embedded one. `embedded` is called only where that one is meant: looking for it may take a while.
 
     A place that names one is final: what it names is used or refused, never replaced. Raises FieldError MODEL_UNKNOWN
     for a reference of the request that is malformed or names no provider, LanewayError MODEL_NOT_CONFIGURED, whose text
@@ -99,13 +101,14 @@ def resolve_model(wishes: ModelWishes, providers: Mapping[str, ProviderFacts], e
         facts = providers.get(provider)
         if facts is not None and facts.has_landed and facts.has_key:
             return ModelChoice(provider, model, ModelSource.ENVIRONMENT)
-    if not embedded.problem:
-        return ModelChoice(LOCAL_PROVIDER, embedded.model, ModelSource.EMBEDDED)
+    last = embedded()
+    if not last.problem:
+        return ModelChoice(LOCAL_PROVIDER, last.model, ModelSource.EMBEDDED)
     keys = " or ".join(providers[name].key_source for name in DEFAULT_MODELS if name in providers) or "the key of one"
     raise LanewayError(
         ErrorCode.MODEL_NOT_CONFIGURED,
         f"no model is configured: set {keys} for the server, or `agents.defaults.model` to provider/model with "
-        f"[models.providers.<provider>] in laneway.toml; {embedded.problem}",
+        f"[models.providers.<provider>] in laneway.toml; {last.problem}",
     )
 
 
@@ -116,7 +119,7 @@ def unusable_keys(providers: Mapping[str, ProviderFacts]) -> list[str]:
 
 
 def _named_model(
-    reference: str, source: ModelSource, providers: Mapping[str, ProviderFacts], embedded: EmbeddedModel
+    reference: str, source: ModelSource, providers: Mapping[str, ProviderFacts], embedded: Callable[[], EmbeddedModel]
 ) -> ModelChoice:
     provider, slash, model = reference.partition("/")
     provider = provider.lower()
@@ -127,7 +130,7 @@ def _named_model(
             raise _unknown(source, f"{model!r} cannot be the name of a script: no separators, no dot in front")
         return ModelChoice(provider, model, source)
     if provider == LOCAL_PROVIDER:
-        return _embedded_model(reference, source, embedded)
+        return _embedded_model(reference, source, embedded())
     facts = providers.get(provider)
     if facts is None:
         known = ", ".join(sorted([*providers, SCRIPTED_PROVIDER, LOCAL_PROVIDER]))

@@ -82,7 +82,7 @@ class ModelServices:
         defaults = self._settings.agents.defaults.model or ""
         own = self._settings.agents.list[agent_id].model or ""
         wishes = ModelWishes(request=requested, agent="" if own == defaults else own, defaults=defaults)
-        return resolve_model(wishes, self._facts, self._local.facts).reference
+        return resolve_model(wishes, self._facts, lambda: self._local.facts).reference
 
     # --- listings ----------------------------------------------------------------------------------------------------
 

