@@ -9,9 +9,23 @@ from laneway.v1 import run_pb2
 from lanewayd.runs.contexts import MAX_SESSIONS
 
 PAGES_BYTES = 24 * 1024 * 1024
-_PIECE = "x" * 30_000
-_PIECES = 30
+_PIECE = "x" * 3000
+"""An event is one page: longer ones are read past the cache."""
+_PIECES = 300
 AT_ONCE = 16
+KEPT_OBJECTS = dict.fromkeys(
+    (
+        "lanewayd.runs.contexts._Kept",
+        "lanewayd.runs.contexts.Context",
+        "lanewayd.messages.UserMessage",
+        "lanewayd.messages.AssistantMessage",
+        "lanewayd.messages.Text",
+        "lanewayd.messages.ToolCall",
+        "lanewayd.messages.ToolResultMessage",
+    ),
+    MAX_SESSIONS,
+)
+"""Class -> how many of it the conversations at hand may have, of sessions that were used once."""
 SCRIPTS = {
     "filling": f"turns:\n  - text: {_PIECE}\n    repeat: {_PIECES}\n",
     "brief": "turns:\n  - text: hello\n",
@@ -26,10 +40,11 @@ async def fill_caches(server: InspectedServer) -> None:
     async def work() -> None:
         for model in models:
             run_id = (await server.accept("fill", model=f"scripted/{model}")).run_id
-            # To the end, so that readers fill their pages too.
-            events = await server.events(run_id)
-            if events[-1].lifecycle.state != run_pb2.RUN_STATE_SUCCEEDED:
-                raise SoakFailed(f"a run that fills caches ended as {events[-1]}")
+            waited = await server.wait(run_id)
+            if waited.state != run_pb2.RUN_STATE_SUCCEEDED:
+                raise SoakFailed(f"a run that fills caches ended as {waited}")
+            # Behind the end they come from the store, and fill the pages of readers.
+            await server.events(run_id)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(AT_ONCE):

@@ -16,9 +16,10 @@ ENOUGH = 8
 _MOST_POINTS = 200
 
 
-def behind_warm_up(samples: Sequence[Mapping[str, float]]) -> Sequence[Mapping[str, float]]:
-    """The samples that count."""
-    return samples[int(len(samples) * WARM_UP_SHARE) :]
+def behind_warm_up(samples: Sequence[Mapping[str, float]], rounds: int = 0) -> Sequence[Mapping[str, float]]:
+    """The samples that count: not the first quarter, nor those of the first `rounds`."""
+    counted = samples[int(len(samples) * WARM_UP_SHARE) :]
+    return [sample for sample in counted if sample["at"] - samples[0]["at"] >= rounds]
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
@@ -31,9 +32,11 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     return statistics.median(slopes)
 
 
-def growth(samples: Sequence[Mapping[str, float]], key: str, name: str, *, unit: str, limit: float) -> list[Figure]:
-    """The slope of `key` over `at` behind the warm-up, and where it ended; empty with too few samples."""
-    counted = behind_warm_up(samples)
+def growth(
+    samples: Sequence[Mapping[str, float]], key: str, name: str, *, unit: str, limit: float, warm_up: int = 0
+) -> list[Figure]:
+    """The slope of `key` over `at` behind the warm-up of at least so many rounds; empty with too few samples."""
+    counted = behind_warm_up(samples, warm_up)
     if len(counted) < ENOUGH:
         return []
     return [Figure(f"{name}, growth", slope([(sample["at"], sample[key]) for sample in counted]), unit, limit)]

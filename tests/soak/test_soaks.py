@@ -45,7 +45,7 @@ async def test_events_over_cut_connections_and_a_restart(tmp_path: Path) -> None
 
 
 async def test_sessions_that_are_used_once(tmp_path: Path) -> None:
-    counts = await _counts(OneOffSessions(unit_rounds=45), tmp_path, rounds=90)
+    counts = await _counts(OneOffSessions(unit_rounds=45, is_filled=False), tmp_path, rounds=90)
     assert counts == {"ended": 60, "aborted while queued": 30}
 
 
@@ -55,7 +55,9 @@ async def test_aborts_of_running_commands(tmp_path: Path) -> None:
 
 
 async def test_subscriptions_that_are_left_in_each_way(tmp_path: Path) -> None:
-    counts = await _counts(CancelledCalls(unit_rounds=20, is_filled=False), tmp_path, rounds=20 * len(MODES))
+    counts = await _counts(
+        CancelledCalls(unit_rounds=20, units_a_turn=1, is_filled=False), tmp_path, rounds=20 * len(MODES)
+    )
     assert {mode: counts[mode] for mode in MODES} == dict.fromkeys(MODES, 20)
     assert {"channels closed", "channels reset"} <= counts.keys()
 

@@ -26,6 +26,14 @@ def test_caches_that_fill_and_single_outliers_are_no_leak() -> None:
     assert not figure.has_failed
 
 
+def test_what_settles_late_can_be_given_more_time() -> None:
+    samples = _samples([1e6 * min(number, 50) for number in range(80)])
+    (early,) = growth(samples, "bytes", "heap", unit="B", limit=10)
+    (late,) = growth(samples, "bytes", "heap", unit="B", limit=10, warm_up=5000)
+    assert (early.has_failed, late.has_failed) == (True, False)
+    assert growth(samples, "bytes", "heap", unit="B", limit=10, warm_up=8000) == []
+
+
 def test_with_few_samples_nothing_is_said() -> None:
     assert growth(_samples([1e6 * number for number in range(ENOUGH)]), "bytes", "RSS", unit="B", limit=1) == []
     assert rise(_samples([1.0 * number for number in range(ENOUGH)]), "bytes", "files", limit=1) == []
