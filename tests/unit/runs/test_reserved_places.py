@@ -100,3 +100,19 @@ async def test_a_message_is_not_started_while_the_server_leaves(tmp_path: Path) 
         run_id = await bench.accept()
         assert (await bench.run(run_id)).state is RunState.QUEUED
         assert bench.provider.calls == []
+
+
+async def test_a_server_that_leaves_waits_for_a_message_that_is_being_accepted_as_started(tmp_path: Path) -> None:
+    gate = HoldingGate(lambda command: isinstance(command, AcceptRun))
+    async with running_bench(tmp_path, gate=gate) as bench:
+        accepting = asyncio.create_task(bench.accept())
+        await soon(gate.reached())
+        bench.scheduler.stop_admitting()
+        is_idle = asyncio.create_task(bench.scheduler.idle())
+        await asyncio.sleep(0)
+        assert not is_idle.done()
+        gate.release()
+        run_id = await soon(accepting)
+        (await bench.model_call()).end(answer())
+        assert (await bench.done(run_id)).state is RunState.SUCCEEDED
+        await soon(is_idle)
