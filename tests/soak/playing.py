@@ -14,6 +14,7 @@ from typing import Protocol
 from tests.soak.progress import Progress, ProgressFile, UnitResult
 from tests.soak.report import Figure, Report, figures_of
 
+BROKEN = "broke-off.txt"
 MOST_BROKEN = 3
 """A soak that breaks off so often in one start is given up."""
 
@@ -96,8 +97,9 @@ async def _start(soak: Soak, results: Path, progress: Progress, file: ProgressFi
                 progress.units.append(result)
                 file.save(progress)
                 say(_line(soak, progress, result))
-    except Exception:  # noqa: BLE001 - whatever broke it off is a finding, and the soak goes on
-        text = f"broke off: {traceback.format_exc()}"
+    except Exception as error:  # noqa: BLE001 - whatever broke it off is a finding, and the soak goes on
+        text = f"broke off: {'; '.join(_causes(error))} (see {place.folder / BROKEN})"
+        (place.folder / BROKEN).write_text(traceback.format_exc())
         broken = UnitResult(violations=[text], number=len(progress.units), segment=segment)
         broken.seconds = time.monotonic() - began
         progress.units.append(broken)
@@ -109,6 +111,13 @@ async def _start(soak: Soak, results: Path, progress: Progress, file: ProgressFi
         with contextlib.suppress(OSError):  # an earlier start has left something
             place.folder.parent.rmdir()
     return False
+
+
+def _causes(error: BaseException) -> list[str]:
+    """What happened, without the groups around it."""
+    if isinstance(error, BaseExceptionGroup):
+        return [text for one in error.exceptions for text in _causes(one)]
+    return [" ".join(f"{type(error).__name__}: {error}".split())[:500]]
 
 
 def _next_unit(soak: Soak, progress: Progress) -> Unit:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.soak.__main__ import seed_for
-from tests.soak.playing import MOST_BROKEN, Place, PlayUnit, Unit, play
+from tests.soak.playing import BROKEN, MOST_BROKEN, Place, PlayUnit, Unit, play
 from tests.soak.progress import Progress, UnitResult
 from tests.soak.report import Figure, table
 
@@ -89,7 +89,8 @@ async def test_what_breaks_a_soak_off_is_a_violation_and_the_rest_is_done_all_th
     soak = _Counting(1)
     report = await play(soak, tmp_path, seed=3)
     assert not report.has_passed
-    assert [text.startswith("unit 1: broke off:") for text in report.violations] == [True]
+    assert [text.startswith("unit 1: broke off: RuntimeError: stopped (see") for text in report.violations] == [True]
+    assert "Traceback" in (tmp_path / "counting" / "start-0" / BROKEN).read_text()
     assert (report.progress.rounds, soak.starts) == (10, 2)
     # What it worked in is kept, that of the start behind it is not.
     assert [path.name for path in (tmp_path / "counting").iterdir()] == ["start-0"]
