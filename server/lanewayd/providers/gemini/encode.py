@@ -1,0 +1,200 @@
+"""ModelRequest -> the JSON of a streamGenerateContent request. Pure. Source: spec 05, R-5.88, and section 7, "Gemini".
+
+Hygiene works on the request only: turns alternate and the user's is first, results follow their calls, ids are
+alphanumeric and told apart, and signatures go back with their parts to the model they came from.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from lanewayd.messages import (
+    AssistantMessage,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    ToolSpec,
+    UserMessage,
+    valid_text,
+)
+from lanewayd.providers.gemini.schema import parameters_of
+from lanewayd.providers.history import pair_calls_with_results
+from lanewayd.providers.interface import ModelRequest
+
+BLANK_USER = "(empty message)"
+BLANK_RESULT = "(no output)"
+FIRST_USER = "(the conversation begins with the answer below)"
+UNSIGNED_CALL = "skip_thought_signature_validator"
+"""What a call that another model made carries in place of a signature, which Gemini 3 demands.
+
+Source: https://ai.google.dev/gemini-api/docs/thought-signatures, "FAQs".
+"""
+_MODEL, _USER = "model", "user"
+_ILLEGAL_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_ILLEGAL_IN_ID = re.compile(r"[^A-Za-z0-9]")
+_MAX_NAME_CHARS = 64
+_MAX_ID_CHARS = 40
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_GENERATION = re.compile(r"gemini-(?:[a-z]+-)*(\d+)")
+
+
+def path_of(model: str) -> str:
+    """Where `model` is asked for a stream of server-sent events."""
+    name = model if "/" in model else f"models/{model}"
+    return f"/v1beta/{quote(valid_text(name), safe='/')}:streamGenerateContent?alt=sse"
+
+
+def encode_request(request: ModelRequest) -> bytes:
+    """The request body."""
+    options: dict[str, Any] = {}
+    if request.system.strip():
+        options["systemInstruction"] = {"parts": [{"text": request.system}]}
+    if request.tools:
+        options["tools"] = [{"functionDeclarations": [_declaration(spec) for spec in request.tools]}]
+    # Put together from the turns' own texts: the arguments of calls go out as they came in.
+    contents = ",".join(turn.json for turn in _turns(request))
+    more = f",{_json(options)[1:-1]}" if options else ""
+    return valid_text(f'{{"contents":[{contents}]{more}}}').encode()
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What one side says until the other does. `parts` are JSON texts."""
+
+    role: str
+    parts: list[str] = field(default_factory=list)
+
+    @property
+    def json(self) -> str:
+        return f'{{"role":"{self.role}","parts":[{",".join(self.parts)}]}}'
+
+
+def _turns(request: ModelRequest) -> list[_Turn]:
+    turns: list[_Turn] = []
+    for role, parts in _said(request):
+        if not turns or turns[-1].role != role:
+            turns.append(_Turn(role))
+        turns[-1].parts += parts
+    if not turns or turns[0].role == _MODEL:
+        turns.insert(0, _Turn(_USER, [_json({"text": FIRST_USER if turns else BLANK_USER})]))
+    return turns
+
+
+def _said(request: ModelRequest) -> Iterator[tuple[str, list[str]]]:
+    """Role and parts of each message that has something left to say."""
+    ids = _WireIds()
+    # After pairing the results follow their calls one to one, so ids can be given anew by position.
+    awaited: list[tuple[str, str]] = []
+    for message in pair_calls_with_results(request.messages):
+        if isinstance(message, UserMessage):
+            yield _USER, [_json({"text": message.text if message.text.strip() else BLANK_USER})]
+        elif isinstance(message, AssistantMessage):
+            awaited = [(ids.claim(call.call_id), _legal_name(call.name)) for call in message.tool_calls]
+            parts = _answer_parts(message, awaited, request.model)
+            if parts:
+                yield _MODEL, parts
+            awaited = awaited[::-1]
+        else:
+            yield _USER, [_json({"functionResponse": _response(message, *awaited.pop())})]
+
+
+def _answer_parts(message: AssistantMessage, awaited: list[tuple[str, str]], model: str) -> list[str]:
+    """The parts of an answer, in its order. Thoughts are worth something with their signature only."""
+    is_same_model = message.model == model
+    calls = iter(awaited)
+    is_first_call = True
+    parts: list[str] = []
+    for block in message.content:
+        signature = block.signature if is_same_model and _is_base64(block.signature) else ""
+        signed = {"thoughtSignature": signature} if signature else {}
+        if isinstance(block, ToolCall):
+            if is_first_call and not signature and _demands_signatures(model):
+                signed = {"thoughtSignature": UNSIGNED_CALL}
+            is_first_call = False
+            parts.append(_call_part(block, *next(calls), signed))
+        elif isinstance(block, Reasoning):
+            if signature:
+                parts.append(_json({"text": block.text, "thought": True, **signed}))
+        elif block.text.strip() or signature:
+            parts.append(_text_part(block, signed))
+    return parts
+
+
+def _text_part(block: Text, signed: dict[str, str]) -> str:
+    return _json({"text": block.text, **signed})
+
+
+def _call_part(call: ToolCall, wire_id: str, name: str, signed: dict[str, str]) -> str:
+    function = f'{{"id":"{wire_id}","name":"{name}","args":{_arguments(call)}}}'
+    rest = f",{_json(signed)[1:-1]}" if signed else ""
+    return f'{{"functionCall":{function}{rest}}}'
+
+
+def _arguments(call: ToolCall) -> str:
+    """The JSON text of the arguments, an empty object for what an import may have brought in their place."""
+    try:
+        value = json.loads(call.arguments_json, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return "{}"
+    if not isinstance(value, dict):
+        return "{}"
+    if "\\u" in call.arguments_json:
+        return _json(value)  # escapes may stand for halves of a surrogate pair
+    return call.arguments_json.strip()
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _response(message: ToolResultMessage, wire_id: str, name: str) -> dict[str, Any]:
+    text = message.text if message.text.strip() else BLANK_RESULT
+    return {"id": wire_id, "name": name, "response": {"error" if message.is_error else "output": text}}
+
+
+def _declaration(spec: ToolSpec) -> dict[str, Any]:
+    declaration: dict[str, Any] = {"name": spec.name, "description": spec.description}
+    parameters = parameters_of(spec.schema)
+    return {**declaration, "parameters": parameters} if parameters is not None else declaration
+
+
+class _WireIds:
+    """Gives calls ids that are alphanumeric, short and told apart in one request (R-5.113); the same ones each time."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def claim(self, call_id: str) -> str:
+        """The id as it is sent."""
+        wire_id = _ILLEGAL_IN_ID.sub("", call_id) or "call"
+        count = 0
+        while len(wire_id) > _MAX_ID_CHARS or wire_id in self._taken:
+            digest = hashlib.sha256(f"{call_id}/{count}".encode("utf-8", "replace")).hexdigest()[:8]
+            wire_id = _ILLEGAL_IN_ID.sub("", call_id)[: _MAX_ID_CHARS - 8] + digest
+            count += 1
+        self._taken.add(wire_id)
+        return wire_id
+
+
+def _demands_signatures(model: str) -> bool:
+    """The model is of the generation 3 or later; names that end with `latest` are."""
+    name = model.rpartition("/")[2].lower()
+    generation = _GENERATION.match(name)
+    return int(generation[1][:9]) >= 3 if generation else name.startswith("gemini-") and name.endswith("-latest")
+
+
+def _legal_name(name: str) -> str:
+    return _ILLEGAL_IN_NAME.sub("_", name)[:_MAX_NAME_CHARS] or "unknown"
+
+
+def _is_base64(signature: str) -> bool:
+    return bool(signature) and _BASE64.fullmatch(signature) is not None
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
