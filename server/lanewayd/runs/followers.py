@@ -63,13 +63,15 @@ class _Topic:
             return None
         return [event for event in self.tail if event.position > position]
 
-    def page(self, after_seq: int) -> EventPage | None:
-        """What the store would answer for the run's log above `after_seq`; None when it must be asked."""
-        if not self.is_whole:
+    def page(self, after_seq: int, position: int) -> EventPage | None:
+        """What the store would answer for the run's log above `after_seq`; None when it must be asked.
+
+        `position` is that of the newest event published here; 0 = none was yet, so where the log ends is not known.
+        """
+        if not self.is_whole or not position:
             return None
         events = tuple(event for event in self.tail if event.seq > after_seq)
-        latest, position = (self.tail[-1].seq, self.tail[-1].position) if self.tail else (0, 0)
-        return EventPage(events, 1, latest, position=position)
+        return EventPage(events, 1, self.tail[-1].seq if self.tail else 0, position=position)
 
 
 @dataclass(slots=True)
@@ -90,6 +92,8 @@ class Followers:
         self._store = store
         self._clock = clock
         self._topics: dict[TopicKey, _Topic] = {}
+        self._position = 0
+        """Of the newest event that was published; 0 = none was yet."""
         self._count = 0
         self._is_leaving = False
 
@@ -110,6 +114,8 @@ class Followers:
 
     def published(self, events: Sequence[StoredEvent]) -> None:
         """These events are durable. Called in commit order, on the event loop."""
+        if events:
+            self._position = events[-1].position
         if not self._topics:
             return
         for event in events:
@@ -165,7 +171,7 @@ class Followers:
                 yield Snapshot(run, run.first_seq, run.last_seq)
                 after_seq = run.first_seq - 1
             seq = after_seq
-            first = topic.page(seq) or await self._run_page(tenant, run_id, seq)
+            first = topic.page(seq, self._position) or await self._run_page(tenant, run_id, seq)
             self._metrics.subscriber_lag(first.latest - seq)
             if seq > first.latest:
                 raise _cursor_error(ErrorCode.CURSOR_AHEAD, await self._existing(tenant, run_id))

@@ -33,8 +33,8 @@ from tests.unit.runs.follower_desk import (
 
 from lanewayd.errors import ErrorCode
 from lanewayd.events import StoredEvent
-from lanewayd.runs.followers import PAGE_EVENTS, TAIL_EVENTS
-from lanewayd.runs.interface import Snapshot
+from lanewayd.runs.followers import PAGE_EVENTS, PROGRESS_AFTER_S, TAIL_EVENTS
+from lanewayd.runs.interface import Progress, Snapshot
 from lanewayd.store.interface import DeleteSession
 
 
@@ -257,6 +257,7 @@ async def test_an_event_that_is_stored_while_the_first_page_is_read_is_not_skipp
 
 
 async def test_who_follows_a_run_from_its_beginning_in_time_does_not_ask_the_store(desk: Desk) -> None:
+    await running(desk.store, "elsewhere", "agent:main:other")
     await desk.store.accept(accept_run("r"))
     async with aclosing(desk.followers.follow_run(TENANT, "r", 0)) as items:
         reading = asyncio.create_task(anext(items))
@@ -269,6 +270,16 @@ async def test_who_follows_a_run_from_its_beginning_in_time_does_not_ask_the_sto
     assert (seqs(got), seqs(got_later)) == ([1, 2, 3, 4], [3, 4])
     is_late = isinstance(desk.followers, LateFollowers)
     assert ("run_events" in desk.seen.reads) == is_late
+
+
+async def test_who_waits_for_the_first_event_of_a_run_stands_behind_all_that_was_committed(desk: Desk) -> None:
+    await running(desk.store, "elsewhere", "agent:main:other")
+    await desk.store.accept(accept_run("r"))
+    async with aclosing(desk.followers.follow_run(TENANT, "r", 0)) as items:
+        reading = asyncio.create_task(anext(items))
+        await until_caught_up(desk)
+        await desk.clock.advance(PROGRESS_AFTER_S)
+        assert await soon(reading) == Progress(1)
 
 
 async def test_a_cursor_above_a_log_that_is_followed_from_memory_is_refused(desk: Desk) -> None:
