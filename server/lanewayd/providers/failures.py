@@ -90,7 +90,7 @@ _MODEL_GONE = _pattern(
 )
 _AUTH = _pattern(
     r"(?:invalid|incorrect|missing|expired|revoked|no)[_ ](?:\w+[_ ])?(?:api[_ ]?key|token|credentials?)",
-    r"api[_ ]?key (?:is )?(?:invalid|expired|missing)",
+    r"api[_ ]?key (?:is )?(?:invalid|not valid|expired|missing)",
     r"unauthori[sz]ed",
     r"authentication",
     r"permission[_ ](?:denied|error)",
@@ -257,6 +257,9 @@ def _refine(status: int, text: str, wait_s: float | None) -> Fault:
         by_text = _reason_by_text(text)
         if by_text in _REFINEMENTS.get(400 if status == 422 else status, ()):
             reason = by_text or by_status
+        if status == 429 and reason is ErrorCode.PROVIDER_BILLING and _ends_soon(text, wait_s):
+            # Google sends everyone to "plan and billing", also whom it lets in again after some seconds.
+            reason = ErrorCode.PROVIDER_RATE_LIMITED
     return _with_window(reason, text, wait_s)
 
 
@@ -275,6 +278,12 @@ def _is_short_window(text: str, wait_s: float | None) -> bool:
     if wait_s is not None:
         return wait_s <= SHORT_WINDOW_S
     return bool(_SHORT_WINDOW.search(text)) and not _LONG_WINDOW.search(_SHORT_WINDOW.sub("", text))
+
+
+def _ends_soon(text: str, wait_s: float | None) -> bool:
+    """A wait is named, and it is a short one."""
+    wait_s = _wait_in(text) if wait_s is None else wait_s
+    return wait_s is not None and wait_s <= SHORT_WINDOW_S
 
 
 def _wait_in(text: str) -> float | None:
