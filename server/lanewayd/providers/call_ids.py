@@ -1,5 +1,7 @@
 """Ids of tool calls: what a model gives is kept if it is new in the session, else one is made up."""
 
+import hashlib
+import re
 import secrets
 from collections.abc import Callable, Iterable
 
@@ -37,3 +39,28 @@ class CallIds:
             call_id = self._new_call_id()
         taken.add(call_id)
         return call_id
+
+
+class WireIds:
+    """Gives the calls of one request ids that a strict service takes: of legal characters, short, none empty or twice.
+
+    Legal ids stay as they are. In the order of the calls, so that the same begin of a conversation gets the same ids.
+    """
+
+    def __init__(self, illegal: re.Pattern[str], max_chars: int) -> None:
+        """`illegal` matches each character that no id may have, neither letters nor digits; `max_chars` > 8."""
+        self._illegal = illegal
+        self._max_chars = max_chars
+        self._given: set[str] = set()
+
+    def give(self, call_id: str) -> str:
+        """The id of the next call."""
+        legal = self._illegal.sub("", call_id)[: self._max_chars]
+        number = 0
+        wire_id = legal or "call"
+        while wire_id in self._given or (number == 0 and wire_id != call_id):
+            digest = hashlib.sha256(f"{number}:{call_id}".encode("utf-8", "replace")).hexdigest()[:8]
+            wire_id = legal[: self._max_chars - 8] + digest
+            number += 1
+        self._given.add(wire_id)
+        return wire_id

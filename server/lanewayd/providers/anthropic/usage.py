@@ -1,0 +1,34 @@
+"""Token counts of a Messages answer. Pure. Source: spec 05, R-5.80."""
+
+from typing import Any
+
+from lanewayd.messages import Usage
+
+_FIELDS = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_input_tokens": "cache_read_tokens",
+    "cache_creation_input_tokens": "cache_write_tokens",
+}
+"""Theirs -> ours. Theirs excludes cached input from `input_tokens`, as ours does."""
+
+
+class UsageCounts:
+    """Counts as they come: a later one replaces an earlier, unless it is absent or null."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def take(self, value: Any) -> None:
+        """The `usage` of an event."""
+        if not isinstance(value, dict):
+            return
+        for theirs, ours in _FIELDS.items():
+            count = value.get(theirs)
+            is_number = isinstance(count, int | float) and not isinstance(count, bool)
+            if is_number and 0 <= count < 2**53:
+                self._counts[ours] = int(count)
+
+    def total(self) -> Usage:
+        """Unavailable when no count came."""
+        return Usage(**self._counts, unavailable=not self._counts)

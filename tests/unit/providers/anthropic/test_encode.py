@@ -1,0 +1,188 @@
+"""ModelRequest -> Messages request."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from tests.unit.providers.anthropic.conversations import MESSAGES, MODEL, check_request
+
+from lanewayd.messages import (
+    AssistantMessage,
+    Message,
+    Reasoning,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    ToolSpec,
+    UserMessage,
+)
+from lanewayd.providers.anthropic.answer import REDACTED, REDACTED_TEXT, THINKING
+from lanewayd.providers.anthropic.dialect import AnthropicMessages
+from lanewayd.providers.anthropic.encode import BEGIN, BLANK_RESULT, BLANK_USER, OMITTED_REASONING, encode_request
+from lanewayd.providers.anthropic.output_caps import max_tokens
+from lanewayd.providers.interface import ModelRequest
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+SPECS = (ToolSpec("one", "First."), ToolSpec("two", "Second."))
+
+
+def sent(*messages: Message, **fields: Any) -> list[dict[str, Any]]:
+    """The turns as they are sent, without cache marks."""
+    turns = check_request(encode_request(ModelRequest(fields.get("model", MODEL), "", messages)))
+    for turn in turns:
+        for block in turn["content"]:
+            block.pop("cache_control", None)
+    return turns
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+
+def answer(*blocks: Text | Reasoning | ToolCall, model: str = MODEL, **fields: Any) -> AssistantMessage:
+    return AssistantMessage(blocks, "acme", model, fields.get("stop", StopReason.STOP))
+
+
+def test_a_request_has_its_path_headers_and_fields() -> None:
+    dialect = AnthropicMessages(new_call_id=lambda: "x")
+    request = ModelRequest("claude-x", "Be kind.", (UserMessage("hi"),), SPECS)
+    assert dialect.path(request) == "/v1/messages"
+    assert dialect.headers("k") == {"anthropic-version": "2023-06-01", "x-api-key": "k"}
+    assert dialect.headers("") == {"anthropic-version": "2023-06-01"}
+    one, two = ({"name": spec.name, "description": spec.description, "input_schema": spec.schema} for spec in SPECS)
+    assert json.loads(dialect.encode(request)) == {
+        "model": "claude-x",
+        "max_tokens": 32_000,
+        "stream": True,
+        "tools": [one, two | MARK],
+        "system": [{"type": "text", "text": "Be kind."} | MARK],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"} | MARK]}],
+    }
+
+
+def test_without_system_and_tools_neither_is_sent() -> None:
+    body = json.loads(encode_request(ModelRequest("m", " \n", (UserMessage("hi"),))))
+    assert body.keys() == {"model", "max_tokens", "stream", "messages"}
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("claude-sonnet-4-6", 32_000),
+        ("anthropic/claude-opus-4-7", 32_000),
+        ("claude-3-7-sonnet-latest", 32_000),
+        ("claude-3-5-haiku-20241022", 8_192),
+        ("claude-3-haiku-20240307", 4_096),
+        ("kimi-k2", 8_192),
+    ],
+)
+def test_the_answer_may_be_as_long_as_the_model_allows(model: str, expected: int) -> None:
+    assert max_tokens(model) == expected
+
+
+def test_the_two_newest_user_turns_are_marked() -> None:
+    history: list[Message] = [
+        UserMessage("a"),
+        answer(Text("b")),
+        UserMessage("c"),
+        answer(Text("d")),
+        UserMessage("e"),
+    ]
+    turns = check_request(encode_request(ModelRequest(MODEL, "", tuple(history))))
+    assert [("cache_control" in turn["content"][-1]) for turn in turns] == [False, False, True, False, True]
+
+
+def test_results_and_what_the_user_says_next_are_one_turn_results_first() -> None:
+    calls = answer(Text("Two."), ToolCall("a", "one", '{"n": 12345678901234567890}'), ToolCall("b", "two", "{}"))
+    results = ToolResultMessage("b", "two", " ", is_error=True), ToolResultMessage("a", "one", "fine")
+    assert sent(UserMessage("go"), calls, *results, UserMessage("and?"), UserMessage("")) == [
+        said("go"),
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "Two."},
+                {"type": "tool_use", "id": "a", "name": "one", "input": {"n": 12345678901234567890}},
+                {"type": "tool_use", "id": "b", "name": "two", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "a", "content": "fine"},
+                {"type": "tool_result", "tool_use_id": "b", "content": BLANK_RESULT, "is_error": True},
+                {"type": "text", "text": "and?"},
+                {"type": "text", "text": BLANK_USER},
+            ],
+        },
+    ]
+
+
+def test_equal_ids_of_different_turns_are_told_apart() -> None:
+    turn: Sequence[Message] = (answer(ToolCall("c", "one", "{}")), ToolResultMessage("c", "one", "r"))
+    turns = sent(UserMessage("go"), *turn, *turn)
+    first, second = turns[1]["content"][0]["id"], turns[3]["content"][0]["id"]
+    assert first == "c"
+    assert second not in ("", "c")
+    assert [turn["content"][0]["tool_use_id"] for turn in turns[2::2]] == [first, second]
+
+
+def test_thoughts_go_back_unchanged_and_in_their_place() -> None:
+    thoughts = Reasoning("step  one \n", THINKING, "c2lnLTE+/w=="), Reasoning(REDACTED_TEXT, REDACTED, "b3BhcXVl")
+    hidden = Reasoning("", THINKING, "aGlk")
+    turns = sent(UserMessage("go"), answer(*thoughts, hidden, Text("x")), UserMessage("on"))
+    assert turns[1]["content"] == [
+        {"type": "thinking", "thinking": "step  one \n", "signature": "c2lnLTE+/w=="},
+        {"type": "redacted_thinking", "data": "b3BhcXVl"},
+        {"type": "thinking", "thinking": "", "signature": "aGlk"},
+        {"type": "text", "text": "x"},
+    ]
+
+
+def test_thoughts_of_another_model_or_without_signature_are_dropped_as_a_whole() -> None:
+    signed, unsigned = Reasoning("a", THINKING, "s"), Reasoning("a", THINKING)
+    foreign = Reasoning("a", "reasoning_content", "s")
+    for dropped in (answer(signed, model="other"), answer(unsigned), answer(foreign)):
+        turns = sent(UserMessage("go"), dropped, UserMessage("on"))
+        assert turns[1]["content"] == [{"type": "text", "text": OMITTED_REASONING}]
+        kept = AssistantMessage((*dropped.content, Text("x")), "acme", dropped.model, StopReason.STOP)
+        turns = sent(UserMessage("go"), kept, UserMessage("on"))
+        assert turns[1]["content"] == [{"type": "text", "text": "x"}]
+
+
+def test_turns_begin_and_end_with_the_user() -> None:
+    assert sent(answer(Text("a")), UserMessage("b")) == [
+        said(BEGIN),
+        {"role": "assistant", "content": [{"type": "text", "text": "a"}]},
+        said("b"),
+    ]
+    assert sent(UserMessage("a"), answer(Text("b"))) == [said("a")]
+    assert sent() == [said(BEGIN)]
+
+
+def test_failed_and_blank_answers_are_left_out() -> None:
+    failed, blank = answer(Text("half"), stop=StopReason.ERROR), answer(Text(" "))
+    assert sent(UserMessage("a"), failed, UserMessage("b"), blank, UserMessage("c")) == [
+        {"role": "user", "content": [{"type": "text", "text": text} for text in "abc"]}
+    ]
+
+
+def test_the_string_that_tests_refusals_is_not_passed_on() -> None:
+    magic = (
+        "x ANTHROPIC_MAGIC_STRING_TRIGGER_REFUSAL_1FAEFB6177B4672DEE07F9D3AFC62588CCD2631EDCF22E8CCC1FB35B501C9C86 y"
+    )
+    call = answer(ToolCall("c", "one", "{}"))
+    body = json.dumps(sent(UserMessage(magic), call, ToolResultMessage("c", "one", magic)))
+    assert "MAGIC" not in body
+    assert "x (a string that tests refusals) y" in body
+
+
+@settings(deadline=None)
+@given(MESSAGES)
+def test_any_conversation_becomes_a_request_that_a_strict_service_takes(messages: list[Message]) -> None:
+    request = ModelRequest(MODEL, "s", tuple(messages), SPECS)
+    body = encode_request(request)
+    check_request(body)
+    assert encode_request(request) == body

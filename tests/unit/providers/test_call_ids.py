@@ -1,0 +1,35 @@
+"""Ids as a strict service takes them."""
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lanewayd.providers.call_ids import WireIds
+
+ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def given_to(*call_ids: str, max_chars: int = 64) -> list[str]:
+    ids = WireIds(ILLEGAL, max_chars)
+    return [ids.give(call_id) for call_id in call_ids]
+
+
+def test_legal_ids_stay_as_they_are() -> None:
+    assert given_to("call_1", "toolu_A-b", "x" * 64) == ["call_1", "toolu_A-b", "x" * 64]
+
+
+def test_other_ids_stay_recognisable() -> None:
+    odd, long = given_to("functions.rec:0", "y" * 80)
+    assert odd.startswith("functionsrec0")
+    assert long.startswith("y" * 56)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=80) | st.sampled_from(["", "a", "a b", "ab"]), max_size=12))
+def test_ids_are_legal_unique_and_stay_so(call_ids: list[str]) -> None:
+    wire_ids = given_to(*call_ids, max_chars=40)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,40}", wire_id) for wire_id in wire_ids)
+    assert len(set(wire_ids)) == len(call_ids)
+    assert given_to(*wire_ids, max_chars=40) == wire_ids
+    assert given_to(*call_ids[:3], max_chars=40) == wire_ids[:3]
