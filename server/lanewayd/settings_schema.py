@@ -110,7 +110,7 @@ class AgentsSettings:
 
 
 APIS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
-LANDED_APIS = ("openai_chat", "ollama")
+LANDED_APIS = ("openai_chat", "gemini", "ollama")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from lanewayd.providers.call_ids import random_call_id
+from lanewayd.providers.gemini.dialect import Gemini
 from lanewayd.providers.interface import Dialect
 from lanewayd.providers.ollama.dialect import Ollama
 from lanewayd.providers.openai_chat.dialect import OpenAIChat
@@ -19,5 +20,6 @@ def _openai_chat(provider: str) -> Dialect:
 
 _DIALECTS: Mapping[str, Callable[[str], Dialect]] = {
     "openai_chat": _openai_chat,
+    "gemini": lambda _: Gemini(new_call_id=random_call_id),
     "ollama": lambda _: Ollama(new_call_id=random_call_id),
 }
