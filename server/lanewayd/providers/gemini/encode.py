@@ -4,7 +4,6 @@ Hygiene works on the request only: turns alternate and the user's is first, resu
 alphanumeric and told apart, and signatures go back with their parts to the model they came from.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from lanewayd.messages import (
     UserMessage,
     valid_text,
 )
+from lanewayd.providers.call_ids import WireIds
 from lanewayd.providers.gemini.schema import parameters_of
 from lanewayd.providers.history import pair_calls_with_results
 from lanewayd.providers.interface import ModelRequest
@@ -87,14 +87,14 @@ def _turns(request: ModelRequest) -> list[_Turn]:
 
 def _said(request: ModelRequest) -> Iterator[tuple[str, list[str]]]:
     """Role and parts of each message that has something left to say."""
-    ids = _WireIds()
+    ids = WireIds(_ILLEGAL_IN_ID, _MAX_ID_CHARS)
     # After pairing the results follow their calls one to one, so ids can be given anew by position.
     awaited: list[tuple[str, str]] = []
     for message in pair_calls_with_results(request.messages):
         if isinstance(message, UserMessage):
             yield _USER, [_json({"text": message.text if message.text.strip() else BLANK_USER})]
         elif isinstance(message, AssistantMessage):
-            awaited = [(ids.claim(call.call_id), _legal_name(call.name)) for call in message.tool_calls]
+            awaited = [(ids.give(call.call_id), _legal_name(call.name)) for call in message.tool_calls]
             parts = _answer_parts(message, awaited, request.model)
             if parts:
                 yield _MODEL, parts
@@ -161,24 +161,6 @@ def _declaration(spec: ToolSpec) -> dict[str, Any]:
     declaration: dict[str, Any] = {"name": spec.name, "description": spec.description}
     parameters = parameters_of(spec.schema)
     return {**declaration, "parameters": parameters} if parameters is not None else declaration
-
-
-class _WireIds:
-    """Gives calls ids that are alphanumeric, short and told apart in one request (R-5.113); the same ones each time."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def claim(self, call_id: str) -> str:
-        """The id as it is sent."""
-        wire_id = _ILLEGAL_IN_ID.sub("", call_id) or "call"
-        count = 0
-        while len(wire_id) > _MAX_ID_CHARS or wire_id in self._taken:
-            digest = hashlib.sha256(f"{call_id}/{count}".encode("utf-8", "replace")).hexdigest()[:8]
-            wire_id = _ILLEGAL_IN_ID.sub("", call_id)[: _MAX_ID_CHARS - 8] + digest
-            count += 1
-        self._taken.add(wire_id)
-        return wire_id
 
 
 def _demands_signatures(model: str) -> bool:

@@ -93,11 +93,11 @@ def test_calls_results_and_their_signatures_go_back_as_they_came() -> None:
         answer(
             Reasoning("hm", "thought", "dGhv"),
             Text("t", "dGV4"),
-            ToolCall("call_a", "rec", '{"n": 123456789012345678901}', "c2ln"),
-            ToolCall("call_b", "rec", "{}"),
+            ToolCall("calla", "rec", '{"n": 123456789012345678901}', "c2ln"),
+            ToolCall("callb", "rec", "{}"),
         ),
-        ToolResultMessage("call_a", "rec", "done"),
-        ToolResultMessage("call_b", "rec", "no", is_error=True),
+        ToolResultMessage("calla", "rec", "done"),
+        ToolResultMessage("callb", "rec", "no", is_error=True),
     )
     args = {"n": 123456789012345678901}
     assert contents[1:] == [
