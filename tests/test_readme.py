@@ -19,8 +19,10 @@ import uuid
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from tests.fakes.languages import LANGUAGES
 from tests.fakes.model_server import ModelServer, text_answer
 from tests.fakes.page_reader import BIN, BLOCK, REPOSITORY, Reader, blocks_of, pattern_of
 from tests.fakes.service import RunningService
@@ -121,23 +123,28 @@ async def test_settings_are_taken_and_models_in_them_are_reached(toml: str, tmp_
     file.write_text(toml)
     environ = {"LANEWAY_HOME": str(tmp_path), "HOME": str(tmp_path), "PATH": os.defpath}
     listen = Flags(listen=f"unix:/tmp/laneway-{os.getpid()}-{uuid.uuid4().hex[:8]}.sock")
-    load_settings(environ, listen)
+    settings = load_settings(environ, listen)
 
     shown = tomllib.loads(toml)
-    providers = shown.get("models", {}).get("providers", {})
     named = [agent.get("model", "") for agent in (shown.get("agents", {}).get("defaults", {}), *_agents(shown))]
-    keys = {
-        provider["api_key_env"]: f"key-of-{name}" for name, provider in providers.items() if "api_key_env" in provider
-    }
-    file.write_text(re.sub('base_url = ".*?"', f'base_url = "{model.base_url}"', toml))
+    root = model.base_url.removesuffix("/v1")
+    file.write_text(re.sub('base_url = "https?://[^/"]*', f'base_url = "{root}', toml))
     for reference in named:
         provider, _, name = reference.partition("/")
-        if provider in providers:
-            await _ask(load_settings(environ | keys, listen), environ | keys, reference)
-            request = model.requests[-1]
-            key = keys.get(providers[provider].get("api_key_env", ""))
-            assert (request.path, request.model) == ("/v1/chat/completions", name)
-            assert request.headers.get("authorization") == (f"Bearer {key}" if key else None)
+        service = settings.models.providers.get(provider)
+        if service is None:
+            continue
+        base = urlsplit(service.base_url).path
+        here = {"LANEWAY_MODELS__PROVIDERS__" + provider.upper() + "__BASE_URL": root + base}
+        key = f"key-of-{provider}" if service.api_key_env else None
+        keys = {service.api_key_env: key} if service.api_key_env and key else {}
+        language = LANGUAGES[service.api]
+        model.answer(language.text("ok"))
+        await _ask(load_settings(environ | keys | here, listen), environ | keys | here, reference)
+        request = model.requests[-1]
+        assert request.path == language.path_of(base, name)
+        assert request.json.get("model", name) == name
+        assert language.key_of(request) == key
 
 
 def _agents(settings: dict[str, Any]) -> list[dict[str, Any]]:

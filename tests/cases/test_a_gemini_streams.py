@@ -1,6 +1,5 @@
 """Cases of group a in Gemini's own language, over real HTTP."""
 
-import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -10,23 +9,19 @@ from tests.cases.case_files import case
 from tests.cases.observing import Observed, check_idle, observe, strict_json
 from tests.cases.speaking import stage_speaking
 from tests.cases.stage import Stage
-from tests.fakes.model_server import Answer, ModelServer, wire
+from tests.fakes.languages import LANGUAGES
+from tests.fakes.model_server import Answer, ModelServer
 
 from laneway.v1 import event_pb2, run_pb2
 
 MODEL = "native/gemini-3.8-flash"
+SAYS = LANGUAGES["gemini"].text
 
 
 @pytest.fixture
 async def stage(tmp_path: Path, model: ModelServer) -> AsyncGenerator[Stage, None]:
     async with stage_speaking("gemini", tmp_path / "home", model) as speaking:
         yield speaking
-
-
-def says(text: str) -> Answer:
-    """A whole answer."""
-    candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
-    return wire(f"data: {json.dumps({'candidates': [candidate]})}\r\n\r\n")
 
 
 async def play(stage: Stage, *answers: Answer) -> Observed:
@@ -83,13 +78,13 @@ async def test_b_022_a_malformed_call_fails_the_run_with_that_reason(stage: Stag
     await check_idle(stage.service)
 
     # The next message finds a session that is not spoilt.
-    again = await play(stage, says("ok"))
+    again = await play(stage, SAYS("ok"))
     assert again.payloads == ["ok"]
     assert b"functionCall" not in stage.model.requests[-1].body
 
 
 async def test_b_023_parallel_calls_stay_apart_and_the_signature_goes_back_with_the_first(stage: Stage) -> None:
-    observed = await play(stage, case("B-023").answer(), says("ok"))
+    observed = await play(stage, case("B-023").answer(), SAYS("ok"))
     assert observed.run.state == run_pb2.RUN_STATE_SUCCEEDED
     assert observed.payloads == ["ok"]
     check_calls(stage, observed, {"p": "*a*"}, {"p": "*b*"}, {"p": "*b*"})
@@ -115,13 +110,13 @@ async def test_b_023_parallel_calls_stay_apart_and_the_signature_goes_back_with_
     assert (usage.input_tokens, usage.output_tokens, usage.unavailable) == (5, 9, False)
 
     # The signature is in the stored transcript: the next run sends it too.
-    await play(stage, says("ok"))
+    await play(stage, SAYS("ok"))
     later = strict_json(stage.model.requests[-1].body)["contents"][1]["parts"]
     assert [part.get("thoughtSignature") for part in later] == ["c2lnQQ==", None, None]
 
 
 async def test_b_024_arguments_in_a_part_without_a_name_complete_the_call_before_it(stage: Stage) -> None:
-    observed = await play(stage, case("B-024").answer(), says("ok"))
+    observed = await play(stage, case("B-024").answer(), SAYS("ok"))
     assert observed.run.state == run_pb2.RUN_STATE_SUCCEEDED
     assert observed.payloads == ["ok"]
     check_calls(stage, observed, {"path": "docs"})
