@@ -16,7 +16,7 @@ class ClientFaults:
 
     name = "client"
     rounds_are = "faults"
-    default_rounds = 500
+    default_rounds = 300
 
     def __init__(self, *, unit_rounds: int = 20) -> None:
         self.unit_rounds = unit_rounds

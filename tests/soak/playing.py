@@ -106,11 +106,17 @@ async def _start(soak: Soak, results: Path, progress: Progress, file: ProgressFi
         file.save(progress)
         say(f"{soak.name}: {text}")
         return True
-    if not any(unit.violations for unit in progress.units[before:]):
-        shutil.rmtree(place.folder)
-        with contextlib.suppress(OSError):  # an earlier start has left something
-            place.folder.parent.rmdir()
+    finally:
+        if not any(unit.violations for unit in progress.units[before:]):
+            _remove(place.folder)
     return False
+
+
+def _remove(folder: Path) -> None:
+    """With the folder around it, unless an earlier start has left something there."""
+    shutil.rmtree(folder)
+    with contextlib.suppress(OSError):
+        folder.parent.rmdir()
 
 
 def _causes(error: BaseException) -> list[str]:

@@ -41,9 +41,9 @@ class WaveSettings:
     of_session: int = 2
     of_run: int = 4
     connections: int = 6
-    stay_events: int = 1500
+    stay_events: int = 500
     """A subscriber leaves after so many events on average."""
-    disturb_events: int = 20_000
+    disturb_events: int = 8_000
     """A connection is cut after so many deliveries on average."""
     restarts: int = 1
 
@@ -203,7 +203,9 @@ class Wave:
             self._subscriber(f"{run_id} {one}", agent_pb2.SubscribeRequest(run_id=run_id, after_seq=0), number + one)
             for one in range(settings.of_run)
         ]
-        await asyncio.gather(*(subscriber.follow() for subscriber in own))
+        # The last of them comes when the run is over, and is told all of it from the store.
+        await asyncio.gather(*(subscriber.follow() for subscriber in own[:-1]))
+        await own[-1].follow()
         await self._all_saw[run_id].wait()
         del self._all_saw[run_id], self._followers[run_id]
         for subscriber in own:

@@ -22,7 +22,7 @@ class Kills:
     rounds_are = "kills"
     default_rounds = 500
 
-    def __init__(self, *, unit_rounds: int = 25, sessions: int = SESSIONS) -> None:
+    def __init__(self, *, unit_rounds: int = 20, sessions: int = SESSIONS) -> None:
         self.unit_rounds = unit_rounds
         self._sessions = sessions
 

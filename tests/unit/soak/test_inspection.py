@@ -2,23 +2,26 @@
 
 import asyncio
 import ctypes
+import gc
 
 from tests.soak.inspected_server import grown_objects
 from tests.soak.inspector import heap_bytes, inspect_process
 
-BLOCK_BYTES, BLOCKS = 96, 20_000
+BLOCK_BYTES, BLOCKS = 96, 200_000
+"""So much that what other threads of the tests' process do meanwhile does not matter."""
 
 
 def test_bytes_that_malloc_has_given_out_are_counted_and_those_given_back_are_not() -> None:
     libc = ctypes.CDLL(None)
     libc.malloc.restype = ctypes.c_void_p
+    gc.collect()
     before = heap_bytes()
     blocks = [ctypes.c_void_p(libc.malloc(BLOCK_BYTES)) for _ in range(BLOCKS)]
     held = heap_bytes() - before
     for block in blocks:
         libc.free(block)
     del blocks
-    assert held > BLOCK_BYTES * BLOCKS
+    assert held > 0.9 * BLOCK_BYTES * BLOCKS
     assert heap_bytes() - before < held / 2
 
 

@@ -66,6 +66,7 @@ async def test_a_stopped_soak_goes_on_with_the_unit_that_it_was_stopped_in(tmp_p
     stopped = _Counting(1, fault=asyncio.CancelledError)
     with pytest.raises(asyncio.CancelledError):
         await play(stopped, tmp_path, seed=3)
+    assert not (tmp_path / "counting").exists()
     again = _Counting()
     report = await play(again, tmp_path, seed=3)
     assert [*stopped.played, *again.played] == whole.played
