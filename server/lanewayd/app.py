@@ -143,7 +143,6 @@ class Service:
         except BaseException:
             await self._close()
             raise
-        self._models.tell_of_unusable_keys()
         logger.info(
             "serving", extra={"address": self._address, "left_over_processes": left_over, "interrupted": interrupted}
         )

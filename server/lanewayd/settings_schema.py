@@ -110,7 +110,7 @@ class AgentsSettings:
 
 
 APIS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
-LANDED_APIS = ("openai_chat", "gemini", "ollama")
+LANDED_APIS = ("openai_chat", "anthropic", "gemini", "ollama")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,11 +132,6 @@ class ProviderSettings:
     """Limit of connecting, of the headers, and of every wait for the next event. None: the class default."""
     self_hosted: bool | None = setting(None)
     """None: decided by the host (loopback and private addresses are self-hosted)."""
-
-    @property
-    def has_landed(self) -> bool:
-        """This version speaks `api`."""
-        return self.api in LANDED_APIS
 
     @property
     def needs_key(self) -> bool:

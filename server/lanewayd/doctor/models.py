@@ -7,9 +7,9 @@ from lanewayd.doctor.findings import Finding, Level
 from lanewayd.errors import ErrorCode
 
 REAL_MODEL_ADVICE = (
-    "To use a real model, start the server with OPENAI_API_KEY or OPENROUTER_API_KEY set; or name any compatible "
-    'service in laneway.toml, for example Ollama: [models.providers.home] base_url = "http://127.0.0.1:11434/v1", '
-    '[agents.defaults] model = "home/MODEL".'
+    "To use a real model, start the server with OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENROUTER_API_KEY set; or name "
+    "any compatible service in laneway.toml, for example Ollama: "
+    '[models.providers.home] base_url = "http://127.0.0.1:11434/v1", [agents.defaults] model = "home/MODEL".'
 )
 
 
@@ -137,11 +137,12 @@ _ADVICE: Mapping[ErrorCode, str] = {
     ErrorCode.PROVIDER_UNREACHABLE: "Is the URL right (`base_url`), is the service running, does a firewall lie "
     "between? Proxies that the environment names are not used.",
     ErrorCode.PROVIDER_BILLING: "Top up the account, or use the key of another one.",
-    ErrorCode.PROVIDER_BAD_RESPONSE: "Is `base_url` the URL of an API? It is what stands before /chat/completions, "
-    "usually it ends with /v1.",
+    ErrorCode.PROVIDER_BAD_RESPONSE: "Is `base_url` the URL of an API, and `api` its language? For openai_chat it is "
+    "what stands before /chat/completions, usually it ends with /v1.",
     ErrorCode.PROVIDER_STALLED: "The service accepts connections and says nothing: look at its log, start it again.",
-    ErrorCode.PROVIDER_MODEL_NOT_FOUND: "If runs fail too: `base_url` is what stands before /chat/completions, usually "
-    "it ends with /v1. Some services have no list; then a run is the only test: laneway agent hello",
+    ErrorCode.PROVIDER_MODEL_NOT_FOUND: "If runs fail too: is `base_url` right? For openai_chat it is what stands "
+    "before /chat/completions, usually it ends with /v1. "
+    "Some services have no list; then a run is the only test: laneway agent hello",
 }
 
 
@@ -149,16 +150,6 @@ def judge_missing_key(service: Service) -> Finding:
     """The settings name a service that can be asked nothing."""
     text = f"{service.name} has no key: {service.key_source} is not set"
     return Finding("service", Level.WARN, text, "Set it for the server, or take the provider out of the settings.")
-
-
-def judge_unusable_key(name: str, key_source: str, api: str) -> Finding:
-    """A key is there for a service that this version cannot talk to."""
-    text = f"{key_source} holds a key of {name}, but this version does not speak its api {api}: it is not used"
-    advice = (
-        f'For an OpenAI-compatible endpoint of the service set `models.providers.{name}.api` to "openai_chat" and '
-        f"`models.providers.{name}.base_url` to its URL."
-    )
-    return Finding("service", Level.WARN, text, advice)
 
 
 def _key_advice(service: Service) -> str:

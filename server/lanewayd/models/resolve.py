@@ -11,11 +11,12 @@ SCRIPTED_PROVIDER = "scripted"
 LOCAL_PROVIDER = "local"
 """The embedded model, in a process of the service's own; it always has this name and needs no key."""
 
-DEFAULT_MODELS: Mapping[str, str] = {"openai": "gpt-5.2", "openrouter": "openai/gpt-5.2"}
-"""What is used without any setting, in this order: the first provider that can be used and has its key set.
-
-anthropic and gemini join when their dialects land.
-"""
+DEFAULT_MODELS: Mapping[str, str] = {
+    "openai": "gpt-5.2",
+    "anthropic": "claude-sonnet-4-6",
+    "openrouter": "openai/gpt-5.2",
+}
+"""What is used without any setting, in this order: the first provider that has its key set."""
 
 
 class ModelSource(StrEnum):
@@ -34,8 +35,6 @@ class ProviderFacts:
     """What resolving must know of a configured provider."""
 
     api: str
-    has_landed: bool
-    """This version speaks `api`."""
     has_key: bool
     """The key was found, or none is needed."""
     key_source: str = ""
@@ -99,7 +98,7 @@ def resolve_model(
             return _named_model(reference, source, providers, embedded)
     for provider, model in DEFAULT_MODELS.items():
         facts = providers.get(provider)
-        if facts is not None and facts.has_landed and facts.has_key:
+        if facts is not None and facts.has_key:
             return ModelChoice(provider, model, ModelSource.ENVIRONMENT)
     last = embedded()
     if not last.problem:
@@ -110,12 +109,6 @@ def resolve_model(
         f"no model is configured: set {keys} for the server, or `agents.defaults.model` to provider/model with "
         f"[models.providers.<provider>] in laneway.toml; {last.problem}",
     )
-
-
-def unusable_keys(providers: Mapping[str, ProviderFacts]) -> list[str]:
-    """Providers whose key was found although this version does not speak their api: nobody should believe that one of
-    them answers, so it is said where a model is chosen without being named."""
-    return [name for name, facts in providers.items() if facts.key_source and facts.has_key and not facts.has_landed]
 
 
 def _named_model(
@@ -135,13 +128,6 @@ def _named_model(
     if facts is None:
         known = ", ".join(sorted([*providers, SCRIPTED_PROVIDER, LOCAL_PROVIDER]))
         raise _unknown(source, f"the model {reference!r} has an unknown provider; known: {known}")
-    if not facts.has_landed:
-        raise LanewayError(
-            ErrorCode.MODEL_NOT_CONFIGURED,
-            f"the model {reference!r} (named by {source.value}) cannot be used: this version does not speak the api "
-            f"{facts.api!r}. For an OpenAI-compatible endpoint of the service set `models.providers.{provider}.api` to "
-            f'"openai_chat" and `models.providers.{provider}.base_url` to its URL',
-        )
     if not facts.has_key:
         raise LanewayError(
             ErrorCode.MODEL_NOT_CONFIGURED,

@@ -21,7 +21,6 @@ from lanewayd.doctor.models import (
     judge_embedded,
     judge_missing_key,
     judge_service,
-    judge_unusable_key,
 )
 from lanewayd.doctor.server import Lane, ServerReport, judge_server
 from lanewayd.errors import LanewayError, StartupError
@@ -193,8 +192,6 @@ async def _look_at_models(
 
 async def _look_at_service(settings: Settings, service: Service, key: str) -> Sequence[Finding]:
     configured = settings.models.providers[service.name]
-    if not configured.has_landed:
-        return [judge_unusable_key(service.name, service.key_source, configured.api)] if key else []
     if service.key_source and not key:
         return [judge_missing_key(service)]
     dialect = make_dialect(configured.api, provider=service.name)

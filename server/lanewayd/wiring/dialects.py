@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from lanewayd.providers.anthropic.dialect import AnthropicMessages
 from lanewayd.providers.call_ids import random_call_id
 from lanewayd.providers.gemini.dialect import Gemini
 from lanewayd.providers.interface import Dialect
@@ -18,8 +19,13 @@ def _openai_chat(provider: str) -> Dialect:
     return OpenAIChat(new_call_id=random_call_id, max_call_id_chars=40 if provider == "openai" else None)
 
 
+def _anthropic(provider: str) -> Dialect:
+    return AnthropicMessages(new_call_id=random_call_id, needs_end_mark=provider == "anthropic")
+
+
 _DIALECTS: Mapping[str, Callable[[str], Dialect]] = {
     "openai_chat": _openai_chat,
+    "anthropic": _anthropic,
     "gemini": lambda _: Gemini(new_call_id=random_call_id),
     "ollama": lambda _: Ollama(new_call_id=random_call_id),
 }

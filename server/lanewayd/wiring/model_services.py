@@ -1,23 +1,20 @@
 """The configured model services, and which model an agent uses: implements runs.registry.AgentCatalog."""
 
 import asyncio
-import logging
 from collections.abc import Mapping
 
 from lanewayd.clock import Clock
 from lanewayd.config import SCRIPTED_PROVIDER, read_api_key
 from lanewayd.errors import ErrorCode, LanewayError
-from lanewayd.models.resolve import LOCAL_PROVIDER, ModelWishes, ProviderFacts, resolve_model, unusable_keys
+from lanewayd.models.resolve import LOCAL_PROVIDER, ModelWishes, ProviderFacts, resolve_model
 from lanewayd.providers.call_ids import random_call_id
 from lanewayd.providers.http_provider import HttpProvider, HttpService, make_transport
 from lanewayd.providers.interface import Provider
 from lanewayd.providers.scripted import ScriptedProvider
 from lanewayd.runs.admin import AgentListing, ModelListing
-from lanewayd.settings_schema import DEFAULT_AGENT, ProviderSettings, Settings
+from lanewayd.settings_schema import ProviderSettings, Settings
 from lanewayd.wiring.dialects import make_dialect
 from lanewayd.wiring.local_model import LocalModel
-
-logger = logging.getLogger(__name__)
 
 
 class ModelServices:
@@ -42,15 +39,6 @@ class ModelServices:
     def own_processes_as(self, owner: str) -> None:
         """The mark of this start of the service, for the process of the embedded model (D-2)."""
         self._owner = owner
-
-    def tell_of_unusable_keys(self) -> None:
-        """Log that a key is there for which another model answers than its owner may think."""
-        if self._settings.agents.defaults.model:
-            return
-        model = self._model_or_none(DEFAULT_AGENT)
-        for name in unusable_keys(self._facts):
-            source = self._facts[name].key_source
-            logger.warning("key cannot be used yet", extra={"provider": name, "key_source": source, "model": model})
 
     def provider(self, name: str) -> Provider:
         """The provider of a run's model. Raises MODEL_NOT_CONFIGURED when the settings have it no more."""
@@ -94,7 +82,7 @@ class ModelServices:
         """The models that are named in the settings, for ListModels; any other of a known provider works too."""
         named = {self._model_or_none(name) for name in self._settings.agents.list} - {""}
         listings = [
-            ModelListing(f"{name}/*", service.api, 0, self._facts[name].has_landed and self._facts[name].has_key)
+            ModelListing(f"{name}/*", service.api, 0, self._facts[name].has_key)
             for name, service in self._settings.models.providers.items()
         ]
         embedded = self._local.facts
@@ -117,7 +105,6 @@ class ModelServices:
     def _facts_of(self, name: str, service: ProviderSettings) -> ProviderFacts:
         return ProviderFacts(
             api=service.api,
-            has_landed=service.has_landed,
             has_key=not service.needs_key or bool(self._keys[name]),
             key_source=service.key_source,
         )
@@ -130,7 +117,7 @@ class ModelServices:
         if name == LOCAL_PROVIDER:
             return self._make_local()
         service, facts = self._settings.models.providers.get(name), self._facts.get(name)
-        if service is None or facts is None or not facts.has_landed or not facts.has_key:
+        if service is None or facts is None or not facts.has_key:
             raise LanewayError(
                 ErrorCode.MODEL_NOT_CONFIGURED,
                 f"the provider {name!r}, which this run was accepted for, is no longer configured; "

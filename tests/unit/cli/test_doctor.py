@@ -233,16 +233,14 @@ async def test_a_named_server_that_is_not_there_is_found(home: Path, environ: di
 
 
 async def test_for_people_each_finding_is_a_line_with_its_advice_below(environ: dict[str, str]) -> None:
-    ended = await run("doctor", environ=environ | {"ANTHROPIC_API_KEY": KEY})
+    ended = await run("doctor", environ=environ)
     lines = ended.out.splitlines()
     assert ended.code == 0
-    assert KEY not in ended.out
     assert lines[0] == f"OK    settings  {environ['LANEWAY_HOME']}/laneway.toml"
     [at] = [number for number, line in enumerate(lines) if line.startswith("WARN  model     ")]
     assert "plays a script" in lines[at]
     assert lines[at + 1].startswith(" " * 16 + "-> To use a real model, ")
-    assert any("holds a key of anthropic, but this version does not speak" in line for line in lines)
-    assert lines[-1] == "2 warnings"
+    assert lines[-1] == "1 warning"
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 import pytest
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
-from lanewayd.models.resolve import EmbeddedModel, ModelChoice, ModelSource, ModelWishes, ProviderFacts, unusable_keys
+from lanewayd.models.resolve import EmbeddedModel, ModelChoice, ModelSource, ModelWishes, ProviderFacts
 from lanewayd.models.resolve import resolve_model as resolve_with
 
 
-def facts(*, key: bool = True, landed: bool = True, api: str = "openai_chat", source: str = "") -> ProviderFacts:
-    return ProviderFacts(api=api, has_landed=landed, has_key=key, key_source=source)
+def facts(*, key: bool = True, api: str = "openai_chat", source: str = "") -> ProviderFacts:
+    return ProviderFacts(api=api, has_key=key, key_source=source)
 
 
 NOT_INSTALLED = EmbeddedModel("small", "it is not installed: pip install it")
@@ -21,7 +21,7 @@ def resolve_model(wishes: ModelWishes, providers: dict[str, ProviderFacts]) -> M
 WITHOUT_KEYS = {
     "openai": facts(key=False, source="the environment variable OPENAI_API_KEY"),
     "openrouter": facts(key=False, source="the environment variable OPENROUTER_API_KEY"),
-    "anthropic": facts(landed=False, api="anthropic"),
+    "anthropic": facts(key=False, api="anthropic", source="the environment variable ANTHROPIC_API_KEY"),
     "acme": facts(),
 }
 WITH_KEYS = {**WITHOUT_KEYS, "openai": facts(), "openrouter": facts()}
@@ -43,15 +43,17 @@ def test_the_highest_place_that_names_a_model_decides(wishes: ModelWishes, expec
 
 
 def test_without_a_setting_the_first_provider_with_a_key_is_used() -> None:
-    only_openrouter = {**WITHOUT_KEYS, "openrouter": facts()}
-    assert resolve_model(ModelWishes(), only_openrouter).reference == "openrouter/openai/gpt-5.2"
+    with_openrouter = {**WITHOUT_KEYS, "openrouter": facts()}
+    assert resolve_model(ModelWishes(), with_openrouter).reference == "openrouter/openai/gpt-5.2"
+    with_anthropic = {**with_openrouter, "anthropic": facts(api="anthropic")}
+    assert resolve_model(ModelWishes(), with_anthropic).reference == "anthropic/claude-sonnet-4-6"
 
 
 def test_a_provider_that_needs_no_key_is_not_chosen_by_itself() -> None:
     with pytest.raises(LanewayError) as caught:
         resolve_model(ModelWishes(), WITHOUT_KEYS)
     assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
-    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "agents.defaults.model"):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "agents.defaults.model"):
         assert name in caught.value.message
 
 
@@ -122,29 +124,13 @@ def test_a_missing_key_is_answered_with_the_variable_to_set() -> None:
     assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
 
 
-def test_an_api_that_has_not_landed_is_answered_with_the_settings_to_change() -> None:
-    with pytest.raises(LanewayError, match=r"models\.providers\.anthropic\.base_url") as caught:
-        resolve_model(ModelWishes(request="anthropic/claude"), WITH_KEYS)
-    assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
-
-
 def test_without_a_key_the_embedded_model_is_used() -> None:
     choice = resolve_with(ModelWishes(), WITHOUT_KEYS, lambda: INSTALLED)
     assert (choice.reference, choice.source) == ("local/small", ModelSource.EMBEDDED)
 
 
-def test_a_key_of_a_language_that_is_spoken_wins_over_the_embedded_model() -> None:
+def test_a_key_wins_over_the_embedded_model() -> None:
     assert resolve_with(ModelWishes(), WITH_KEYS, lambda: INSTALLED).reference == "openai/gpt-5.2"
-
-
-def test_a_key_of_a_language_that_is_not_spoken_chooses_nothing_and_is_known() -> None:
-    providers = {
-        **WITHOUT_KEYS,
-        "anthropic": facts(landed=False, api="anthropic", source="the environment variable ANTHROPIC_API_KEY"),
-    }
-    assert resolve_with(ModelWishes(), providers, lambda: INSTALLED).reference == "local/small"
-    assert unusable_keys(providers) == ["anthropic"]
-    assert unusable_keys(WITH_KEYS) == []
 
 
 def test_without_any_model_the_refusal_says_how_the_embedded_one_is_installed() -> None:

@@ -1,6 +1,5 @@
 """When the embedded model is used, and what is said when it is not."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -91,25 +90,6 @@ def test_not_installed_it_is_not_looked_for_when_another_model_is_used(
     monkeypatch.setattr(local_model, "find_weights", lambda _gguf: pytest.fail("it was looked for"))
     assert models.model("main", "") == "openai/gpt-5.2"
     assert models.model("main", "scripted/x") == "scripted/x"
-
-
-def test_a_key_that_cannot_be_used_yet_is_told(services: Services, caplog: pytest.LogCaptureFixture) -> None:
-    models = services(ANTHROPIC_API_KEY="key-of-anthropic")
-    assert models.model("main", "") == REFERENCE
-    models.tell_of_unusable_keys()
-    [record] = caplog.records
-    assert (record.message, vars(record)["provider"], vars(record)["model"]) == (
-        "key cannot be used yet",
-        "anthropic",
-        REFERENCE,
-    )
-    assert "key-of-anthropic" not in json.dumps(vars(record), default=str)
-
-
-def test_who_named_a_default_model_is_not_told(services: Services, caplog: pytest.LogCaptureFixture) -> None:
-    services('[agents.defaults]\nmodel = "scripted/x"\n', ANTHROPIC_API_KEY="k-1").tell_of_unusable_keys()
-    services(OPENAI_API_KEY="sk-test").tell_of_unusable_keys()
-    assert caplog.records == []
 
 
 def test_the_key_of_its_endpoint_is_one_of_the_secrets(services: Services) -> None:
