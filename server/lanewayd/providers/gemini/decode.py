@@ -117,8 +117,12 @@ class GeminiInterpreter:
 
     def _count_usage(self, chunk: dict[str, Any]) -> None:
         fields = chunk.get("usageMetadata")
-        if isinstance(fields, dict):
-            self._usage_fields.update((name, fields[name]) for name in USAGE_FIELDS if name in fields)
+        if not isinstance(fields, dict):
+            return
+        if self._usage_fields.keys() <= fields.keys():
+            self._usage_fields = fields  # each event counts anew from the beginning, as a rule in all fields
+        else:
+            self._usage_fields = self._usage_fields | {name: fields[name] for name in USAGE_FIELDS if name in fields}
 
     def _usage(self) -> Usage:
         return usage_of(self._usage_fields) if self._usage_fields else Usage(unavailable=True)
