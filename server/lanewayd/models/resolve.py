@@ -14,6 +14,7 @@ LOCAL_PROVIDER = "local"
 DEFAULT_MODELS: Mapping[str, str] = {
     "openai": "gpt-5.2",
     "anthropic": "claude-sonnet-4-6",
+    "gemini": "gemini-3.8-flash",
     "openrouter": "openai/gpt-5.2",
 }
 """What is used without any setting, in this order: the first provider that has its key set."""

@@ -22,6 +22,7 @@ WITHOUT_KEYS = {
     "openai": facts(key=False, source="the environment variable OPENAI_API_KEY"),
     "openrouter": facts(key=False, source="the environment variable OPENROUTER_API_KEY"),
     "anthropic": facts(key=False, api="anthropic", source="the environment variable ANTHROPIC_API_KEY"),
+    "gemini": facts(key=False, api="gemini", source="the environment variable GEMINI_API_KEY"),
     "acme": facts(),
 }
 WITH_KEYS = {**WITHOUT_KEYS, "openai": facts(), "openrouter": facts()}
@@ -45,7 +46,9 @@ def test_the_highest_place_that_names_a_model_decides(wishes: ModelWishes, expec
 def test_without_a_setting_the_first_provider_with_a_key_is_used() -> None:
     with_openrouter = {**WITHOUT_KEYS, "openrouter": facts()}
     assert resolve_model(ModelWishes(), with_openrouter).reference == "openrouter/openai/gpt-5.2"
-    with_anthropic = {**with_openrouter, "anthropic": facts(api="anthropic")}
+    with_gemini = {**with_openrouter, "gemini": facts(api="gemini")}
+    assert resolve_model(ModelWishes(), with_gemini).reference == "gemini/gemini-3.8-flash"
+    with_anthropic = {**with_gemini, "anthropic": facts(api="anthropic")}
     assert resolve_model(ModelWishes(), with_anthropic).reference == "anthropic/claude-sonnet-4-6"
 
 
@@ -53,8 +56,9 @@ def test_a_provider_that_needs_no_key_is_not_chosen_by_itself() -> None:
     with pytest.raises(LanewayError) as caught:
         resolve_model(ModelWishes(), WITHOUT_KEYS)
     assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "agents.defaults.model"):
-        assert name in caught.value.message
+    for name in ("OPENAI", "ANTHROPIC", "GEMINI", "OPENROUTER"):
+        assert f"{name}_API_KEY" in caught.value.message
+    assert "agents.defaults.model" in caught.value.message
 
 
 def test_no_provider_at_all_is_not_configured() -> None:
@@ -100,7 +104,7 @@ def test_a_bad_reference_of_the_request_names_the_field(reference: str) -> None:
 
 
 def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(FieldError, match="acme, anthropic, local, openai, openrouter, scripted"):
+    with pytest.raises(FieldError, match="acme, anthropic, gemini, local, openai, openrouter, scripted"):
         resolve_model(ModelWishes(request="nobody/large"), WITH_KEYS)
 
 
