@@ -9,9 +9,11 @@ from tests.providers.calling import KEY, events_of
 
 from lanewayd.clock import SystemClock
 from lanewayd.messages import Reasoning, StopReason, Text, ToolCall, Usage, UserMessage
+from lanewayd.providers.endpoint import address
 from lanewayd.providers.gemini.dialect import Gemini
 from lanewayd.providers.http_provider import HttpProvider, HttpService, TransportKind, make_transport
 from lanewayd.providers.interface import Done, Failed, ModelRequest, ReasoningDelta, TextDelta
+from lanewayd.providers.model_list import ModelList, ask_for_models
 
 FIXTURES = Path(__file__).parent / "fixtures" / "gemini"
 REQUEST = ModelRequest("gemini-3.8-flash", "be brief", (UserMessage("hello"),))
@@ -81,6 +83,23 @@ async def test_what_the_filters_stop_is_refused(
     assert isinstance(failed, Failed)
     assert (failed.error.reason, failed.partial.text) == ("PROVIDER_REFUSED", shown)
     assert words in failed.error.message
+
+
+async def test_the_list_of_models_is_asked_for_with_the_key(server: ModelServer) -> None:
+    server.listing = wire('{"models":[{"name":"models/gemini-3.8-flash","inputTokenLimit":1048576}]}')
+    dialect = Gemini(new_call_id=lambda: "call_made_up")
+    listed = await ask_for_models(
+        address(server.base_url.removesuffix("/v1"), dialect.models_path),
+        headers=dialect.headers(KEY),
+        api_key=KEY,
+        transport=make_transport("aiohttp"),
+        limit_s=20.0,
+        now=SystemClock().now(),
+    )
+    assert listed == ModelList(None, 200, frozenset({"gemini-3.8-flash"}))
+    (request,) = server.requests
+    assert request.path == "/v1beta/models?pageSize=1000"
+    assert request.headers["x-goog-api-key"] == KEY
 
 
 @pytest.mark.parametrize(
