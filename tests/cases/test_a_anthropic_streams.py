@@ -1,6 +1,5 @@
 """Cases of group a in Anthropic's own language, over real HTTP."""
 
-import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from tests.cases.case_files import case
 from tests.cases.observing import check_idle, observe
 from tests.cases.speaking import MODEL, play_native, stage_speaking
 from tests.cases.stage import Stage
-from tests.fakes.model_server import Answer, ModelServer, RecordedRequest, wire
+from tests.fakes.languages import LANGUAGES
+from tests.fakes.model_server import Answer, ModelServer, RecordedRequest
 from tests.unit.providers.anthropic.conversations import check_request
 
 from laneway.v1 import agent_pb2, event_pb2, run_pb2
@@ -35,15 +35,7 @@ async def timed_stage(tmp_path: Path, model: ModelServer) -> AsyncGenerator[Stag
 
 def says(text: str) -> Answer:
     """A whole answer."""
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 3, "output_tokens": 1}}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
-        {"type": "message_stop"},
-    ]
-    return wire("".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events))
+    return LANGUAGES["anthropic"].text(text)
 
 
 def turns(request: RecordedRequest) -> list[dict[str, Any]]:

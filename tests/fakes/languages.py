@@ -29,8 +29,23 @@ def _gemini_text(text: str) -> Answer:
     return Answer([event(candidates=[candidate], usageMetadata={"promptTokenCount": 3, "candidatesTokenCount": 2})])
 
 
+def _anthropic_text(text: str) -> Answer:
+    start = {"id": "m", "type": "message", "role": "assistant", "usage": {"input_tokens": 3, "output_tokens": 1}}
+    return Answer(
+        [
+            event(type="message_start", message=start),
+            event(type="content_block_start", index=0, content_block={"type": "text", "text": ""}),
+            event(type="content_block_delta", index=0, delta={"type": "text_delta", "text": text}),
+            event(type="content_block_stop", index=0),
+            event(type="message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 2}),
+            event(type="message_stop"),
+        ]
+    )
+
+
 LANGUAGES: Mapping[str, Language] = {
     "openai_chat": Language("{base}/chat/completions", _bearer, text_answer),
+    "anthropic": Language("{base}/v1/messages", lambda request: request.headers.get("x-api-key"), _anthropic_text),
     "gemini": Language(
         "/v1beta/models/{model}:streamGenerateContent?alt=sse",
         lambda request: request.headers.get("x-goog-api-key"),
