@@ -110,7 +110,7 @@ class AgentsSettings:
 
 
 APIS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
-LANDED_APIS = ("openai_chat", "anthropic", "gemini", "ollama")
+LANDED_APIS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from lanewayd.providers.gemini.dialect import Gemini
 from lanewayd.providers.interface import Dialect
 from lanewayd.providers.ollama.dialect import Ollama
 from lanewayd.providers.openai_chat.dialect import OpenAIChat
+from lanewayd.providers.openai_responses.dialect import OpenAIResponses
 
 
 def make_dialect(api: str, *, provider: str) -> Dialect:
@@ -23,8 +24,13 @@ def _anthropic(provider: str) -> Dialect:
     return AnthropicMessages(new_call_id=random_call_id, needs_end_mark=provider == "anthropic")
 
 
+def _openai_responses(provider: str) -> Dialect:
+    return OpenAIResponses(provider=provider, new_call_id=random_call_id)
+
+
 _DIALECTS: Mapping[str, Callable[[str], Dialect]] = {
     "openai_chat": _openai_chat,
+    "openai_responses": _openai_responses,
     "anthropic": _anthropic,
     "gemini": lambda _: Gemini(new_call_id=random_call_id),
     "ollama": lambda _: Ollama(new_call_id=random_call_id),

@@ -1,0 +1,39 @@
+"""OpenAI's language of responses, and of the services that speak it too."""
+
+from lanewayd.providers.call_ids import CallIdFactory, CallIds
+from lanewayd.providers.endpoint import bearer
+from lanewayd.providers.interface import Decoder, ModelRequest
+from lanewayd.providers.json_events import JsonEvents
+from lanewayd.providers.openai_responses.decode import ResponsesAnswer
+from lanewayd.providers.openai_responses.encode import encode_request
+from lanewayd.providers.stream_decoder import StreamDecoder
+
+
+class OpenAIResponses:
+    """Encodes requests and decodes responses; holds no state of either.
+
+    `provider` is the name of the service, whose own reasoning alone it can read again; `new_call_id` makes ids for
+    calls that come without one.
+    """
+
+    def __init__(self, *, provider: str, new_call_id: CallIdFactory) -> None:
+        self._provider = provider
+        self._new_call_id = new_call_id
+
+    @property
+    def models_path(self) -> str:
+        return "/models"
+
+    def path(self, request: ModelRequest) -> str:
+        return "/responses"
+
+    def headers(self, api_key: str) -> dict[str, str]:
+        return bearer(api_key)
+
+    def encode(self, request: ModelRequest) -> bytes:
+        return encode_request(request, provider=self._provider)
+
+    def decoder(self, request: ModelRequest, provider: str) -> Decoder:
+        ids = CallIds(request.messages, self._new_call_id)
+        answer = ResponsesAnswer(provider=provider, model=request.model, ids=ids)
+        return StreamDecoder(JsonEvents(), answer, provider=provider, model=request.model)

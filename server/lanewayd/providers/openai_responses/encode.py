@@ -1,0 +1,132 @@
+"""ModelRequest -> the JSON of a request to /responses. Pure. Source: spec 05, section 7, "OpenAI Responses".
+
+Nothing is kept at the service (`store` is false): reasoning goes back encrypted, whole, in front of the item it led to,
+and only to the model it came from. Where it cannot go back, neither do the ids of the items around it: the service
+holds an item whose id it knows against the reasoning that it gave with it.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from lanewayd.messages import (
+    AssistantMessage,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    ToolSpec,
+    UserMessage,
+    valid_text,
+)
+from lanewayd.providers.call_ids import WireIds
+from lanewayd.providers.history import pair_calls_with_results
+from lanewayd.providers.interface import ModelRequest
+from lanewayd.providers.openai_responses.item_fields import item_of_signature
+
+BLANK_USER = "(empty message)"
+BLANK_RESULT = "(no output)"
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+_MAX_NAME_CHARS = _MAX_CALL_ID_CHARS = 64
+# OpenAI answers with 400 when it is asked for the encrypted reasoning of a model that does not reason.
+_DOES_NOT_REASON = re.compile(r"(?:.*/)?(?:gpt-[34]|chatgpt-|gpt-5(?:\.\d+)?-chat)", re.IGNORECASE)
+
+
+def encode_request(request: ModelRequest, *, provider: str) -> bytes:
+    """The request body for the service that is configured under the name `provider`."""
+    body: dict[str, Any] = {
+        "model": request.model,
+        "input": list(_items(request, provider)),
+        "stream": True,
+        "store": False,
+    }
+    if request.system.strip():
+        body["instructions"] = request.system
+    if not _DOES_NOT_REASON.match(request.model):
+        body["include"] = [ENCRYPTED_REASONING]
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+    return valid_text(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
+
+
+def _items(request: ModelRequest, provider: str) -> Iterator[dict[str, Any]]:
+    wire_ids = WireIds(_ILLEGAL, _MAX_CALL_ID_CHARS)
+    # After pairing the results follow their calls one to one, so ids can be given anew by position.
+    call_ids: list[str] = []
+    for message in pair_calls_with_results(request.messages):
+        if isinstance(message, UserMessage):
+            text = message.text if message.text.strip() else BLANK_USER
+            yield {"role": "user", "content": [{"type": "input_text", "text": text}]}
+        elif isinstance(message, AssistantMessage):
+            call_ids = [wire_ids.give(call.call_id) for call in message.tool_calls]
+            is_same_model = (message.provider, message.model) == (provider, request.model)
+            yield from _answer(message, call_ids, is_same_model=is_same_model)
+        else:
+            yield _result(message, call_ids.pop(0))
+
+
+def _answer(message: AssistantMessage, call_ids: list[str], *, is_same_model: bool) -> Iterator[dict[str, Any]]:
+    """The items of one answer, in their order. Reasoning that no item follows is left out."""
+    thoughts = [block for block in message.content if isinstance(block, Reasoning)]
+    has_ids = is_same_model and all(_thought(block) for block in thoughts)
+    ids = iter(call_ids)
+    waiting: list[dict[str, Any]] = []
+    for block in message.content:
+        if isinstance(block, Reasoning):
+            thought = _thought(block) if is_same_model else None
+            waiting += [thought] if thought else []
+            continue
+        if isinstance(block, ToolCall):
+            item = _call(block, next(ids), has_id=has_ids)
+        elif block.text.strip():
+            item = _said(block, has_id=has_ids, has_phase=is_same_model)
+        else:
+            continue
+        yield from waiting
+        waiting = []
+        yield item
+
+
+def _thought(block: Reasoning) -> dict[str, Any] | None:
+    """The reasoning item that the service can read again; None when it gave none such."""
+    item = item_of_signature(block.signature, "reasoning")
+    if not item.get("encrypted_content") and not item.get("content"):
+        return None
+    return {"summary": [], **item}
+
+
+def _said(block: Text, *, has_id: bool, has_phase: bool) -> dict[str, Any]:
+    content = [{"type": "output_text", "text": block.text, "annotations": []}]
+    item: dict[str, Any] = {"type": "message", "role": "assistant", "status": "completed", "content": content}
+    known = item_of_signature(block.signature, "message")
+    if has_id and known.get("id"):
+        item["id"] = known["id"]
+    if has_phase and known.get("phase"):
+        item["phase"] = known["phase"]
+    return item
+
+
+def _call(call: ToolCall, call_id: str, *, has_id: bool) -> dict[str, Any]:
+    name = _ILLEGAL.sub("_", call.name)[:_MAX_NAME_CHARS] or "unknown"
+    arguments = call.arguments_json.strip() or "{}"
+    item = {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
+    item_id = item_of_signature(call.signature, "function_call").get("id")
+    return {**item, "id": item_id} if has_id and item_id else item
+
+
+def _result(message: ToolResultMessage, call_id: str) -> dict[str, Any]:
+    output = message.text if message.text.strip() else BLANK_RESULT
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    # Without a word about it, schemas are made strict here, and those with optional properties refused.
+    return {
+        "type": "function",
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.schema,
+        "strict": False,
+    }
