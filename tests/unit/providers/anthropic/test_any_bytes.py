@@ -16,6 +16,7 @@ from tests.unit.providers.anthropic.decoding import (
     stop_block,
     text,
 )
+from tests.unit.providers.fuzzing import chunked, decoded, spoilt
 
 from lanewayd.messages import AssistantMessage, Reasoning
 from lanewayd.providers.interface import Done, Failed, ReasoningDelta, StreamEvent, TextDelta
@@ -130,7 +131,7 @@ def test_garbage_ends_in_one_failure(body: bytes, places: list[int]) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 10**20) | st.floats() | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers(-5, 10**20) | st.floats() | st.text(max_size=5) | st.just("\ud83d"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=6,
 )
@@ -166,3 +167,11 @@ ODD_FIELDS = st.fixed_dictionaries(
 @given(st.lists(st.tuples(KINDS, ODD_FIELDS), max_size=8))
 def test_events_with_odd_fields_end_once(events: list[tuple[str, dict[str, object]]]) -> None:
     play([*(event(kind, **fields) for kind, fields in events), stop()])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_a_spoilt_stream_ends_once(data: st.DataObject) -> None:
+    body = spoilt(data, STREAM)
+    events = decoded(new_decoder(), chunked(data, body))
+    assert events == play([body])
