@@ -1,20 +1,19 @@
 """Cases of group a in Ollama's own language, over real HTTP."""
 
-import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.cases.case_files import case
 from tests.cases.observing import check_idle, observe, strict_json
 from tests.cases.speaking import MODEL, play_native, stage_speaking
 from tests.cases.stage import Stage
+from tests.fakes.languages import LANGUAGES
 from tests.fakes.model_server import Answer, End, ModelServer
 
 from laneway.v1 import agent_pb2, event_pb2, run_pb2
 
-_LINES = {"content-type": "application/x-ndjson"}
+says = LANGUAGES["ollama"].text
 
 
 @pytest.fixture
@@ -27,15 +26,6 @@ async def stage(tmp_path: Path, model: ModelServer) -> AsyncGenerator[Stage, Non
 async def timed_stage(tmp_path: Path, model: ModelServer) -> AsyncGenerator[Stage, None]:
     async with stage_speaking("ollama", tmp_path / "home", model, is_timed=True) as speaking:
         yield speaking
-
-
-def says(text: str) -> Answer:
-    """A whole answer."""
-    lines: list[dict[str, Any]] = [
-        {"model": "m", "message": {"role": "assistant", "content": text}, "done": False},
-        {"model": "m", "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"},
-    ]
-    return Answer([json.dumps(line).encode() + b"\n" for line in lines], headers=_LINES)
 
 
 async def test_b_025_calls_before_the_last_line_run_and_go_back_as_objects(stage: Stage) -> None:

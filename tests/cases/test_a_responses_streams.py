@@ -10,27 +10,18 @@ from tests.cases.case_files import case
 from tests.cases.observing import Observed, strict_json
 from tests.cases.speaking import play_native, stage_speaking
 from tests.cases.stage import Stage
+from tests.fakes.languages import LANGUAGES
 from tests.fakes.model_server import Answer, ModelServer, RecordedRequest, event
 
 from laneway.v1 import event_pb2, run_pb2
+
+says = LANGUAGES["openai_responses"].text
 
 
 @pytest.fixture
 async def stage(tmp_path: Path, model: ModelServer) -> AsyncGenerator[Stage, None]:
     async with stage_speaking("openai_responses", tmp_path / "home", model) as speaking:
         yield speaking
-
-
-def says(text: str) -> Answer:
-    """A whole answer."""
-    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
-    return Answer(
-        [
-            event(type="response.output_text.delta", output_index=0, delta=text),
-            event(type="response.output_item.done", output_index=0, item=item),
-            event(type="response.completed", response={"status": "completed", "output": [item]}),
-        ]
-    )
 
 
 def sent(request: RecordedRequest) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """How each language that the service speaks looks to a model service: where a request comes, its key, an answer."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -43,6 +44,29 @@ def _anthropic_text(text: str) -> Answer:
     )
 
 
+def _responses_text(text: str) -> Answer:
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    usage = {"input_tokens": 3, "output_tokens": 2}
+    return Answer(
+        [
+            event(type="response.output_text.delta", output_index=0, delta=text),
+            event(type="response.output_item.done", output_index=0, item=item),
+            event(type="response.completed", response={"status": "completed", "output": [item], "usage": usage}),
+        ]
+    )
+
+
+def _ollama_text(text: str) -> Answer:
+    last = {"done": True, "done_reason": "stop", "prompt_eval_count": 3, "eval_count": 2}
+    lines = [
+        {"message": {"role": "assistant", "content": text}, "done": False},
+        {"message": {"role": "assistant", "content": ""}, **last},
+    ]
+    return Answer(
+        [json.dumps(line).encode() + b"\n" for line in lines], headers={"content-type": "application/x-ndjson"}
+    )
+
+
 LANGUAGES: Mapping[str, Language] = {
     "openai_chat": Language("{base}/chat/completions", _bearer, text_answer),
     "anthropic": Language("{base}/v1/messages", lambda request: request.headers.get("x-api-key"), _anthropic_text),
@@ -51,5 +75,7 @@ LANGUAGES: Mapping[str, Language] = {
         lambda request: request.headers.get("x-goog-api-key"),
         _gemini_text,
     ),
+    "openai_responses": Language("{base}/responses", _bearer, _responses_text),
+    "ollama": Language("{base}/api/chat", _bearer, _ollama_text),
 }
 """By `api` of the settings."""
