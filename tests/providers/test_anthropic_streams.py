@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.fakes.model_server import Answer, ModelServer, event, failure, wire
 from tests.providers.calling import KEY, events_of, text_of
 
 from lanewayd.clock import SystemClock
-from lanewayd.messages import Reasoning, StopReason, Text, ToolCall, Usage, UserMessage
+from lanewayd.messages import AssistantMessage, Reasoning, StopReason, Text, ToolCall, Usage, UserMessage
 from lanewayd.providers.anthropic.answer import REDACTED, REDACTED_TEXT, THINKING
 from lanewayd.providers.anthropic.dialect import AnthropicMessages
 from lanewayd.providers.http_provider import HttpProvider, HttpService, TransportKind, make_transport
@@ -124,6 +125,33 @@ async def test_errors_of_the_service_are_told_apart(
     assert failed.is_transient == (status in (429, 529))
     assert failed.retry_after_s == 7
     assert KEY not in repr(failed)
+
+
+SIGNED = AssistantMessage((Reasoning("a", THINKING, "s"), Text("b")), "anthropic", "claude-sonnet-4-6", StopReason.STOP)
+
+
+async def test_rejected_signatures_are_left_out_of_one_more_request(
+    server: ModelServer, provider: HttpProvider
+) -> None:
+    rejection = failure(400, (FIXTURES / "bad_signature.json").read_bytes())
+    request = replace(REQUEST, messages=(UserMessage("x"), SIGNED, UserMessage("y")))
+    server.answer(rejection, LANGUAGES["anthropic"].text("ok"))
+    assert text_of(await events_of(provider, request)) == "ok"
+    with_thought, without = (sent.messages[1]["content"] for sent in server.requests)
+    assert [block["type"] for block in with_thought] == ["thinking", "text"]
+    assert [block["type"] for block in without] == ["text"]
+
+    # Once: what is rejected without them too stands, and so does any other rejection.
+    server.answer(rejection, rejection)
+    failed = (await events_of(provider, request))[-1]
+    assert isinstance(failed, Failed)
+    assert (failed.error.reason, failed.error.http_status) == ("PROVIDER_REQUEST_REJECTED", 400)
+    assert len(server.requests) == 4
+    server.answer(failure(400, (FIXTURES / "bad_turns.json").read_bytes()))
+    assert isinstance((await events_of(provider, request))[-1], Failed)
+    server.answer(rejection)
+    assert isinstance((await events_of(provider, REQUEST))[-1], Failed)
+    assert len(server.requests) == 6
 
 
 async def test_a_call_that_is_given_up_leaves_the_others_alone(server: ModelServer, provider: HttpProvider) -> None:

@@ -17,6 +17,7 @@ from lanewayd.providers.failures import Fault, classify_response, fault, run_err
 from lanewayd.providers.hosting import idle_limit_s, is_self_hosted
 from lanewayd.providers.interface import Decoder, Dialect, Failed, ModelRequest, StreamEvent
 from lanewayd.providers.redaction import hide_secret
+from lanewayd.providers.signatures import without_rejected_signatures
 from lanewayd.providers.transport_faults import TRANSPORT_EXCEPTIONS, fault_before_response, fault_within_response
 from lanewayd.providers.watchdog import IdleExpired, IdleWatchdog
 
@@ -75,7 +76,8 @@ class HttpProvider:
     """One model service behind one connection pool.
 
     `api_key` is asked for at each call; where it is sent the dialect says. No key ever stands in an event. An
-    abandoned call closes its connection and leaves the others alone. Owns the transport: `close` ends it.
+    abandoned call closes its connection and leaves the others alone. A request whose signatures the service rejects is
+    sent once more without them. Owns the transport: `close` ends it.
     """
 
     def __init__(
@@ -165,26 +167,32 @@ class _Call:
 
     async def events(self, client: httpx.AsyncClient, key: str) -> AsyncGenerator[Sequence[StreamEvent], None]:
         """The events of the call as they come, the terminal last. Closing the generator closes the response."""
-        try:
-            with self._watchdog:
-                response = await self._send(client, key)
-        except IdleExpired:
-            yield (self.failed(self._stalled()),)
-            return
-        except TRANSPORT_EXCEPTIONS as error:
-            yield (self.failed(fault_before_response(error)),)
-            return
-        try:
-            if not response.is_success:
+        is_again = False
+        while True:
+            try:
+                with self._watchdog:
+                    response = await self._send(client, key)
+            except IdleExpired:
+                yield (self.failed(self._stalled()),)
+                return
+            except TRANSPORT_EXCEPTIONS as error:
+                yield (self.failed(fault_before_response(error)),)
+                return
+            try:
+                if response.is_success:
+                    async with aclosing(self._decoded(response)) as batches:
+                        async for batch in batches:
+                            yield batch
+                    return
                 body = await self._error_body(response)
+            finally:
+                await _close(response)
+            unsigned = None if is_again else without_rejected_signatures(self._request, response.status_code, body)
+            if unsigned is None:
                 cause = classify_response(response.status_code, response.headers, body, now=self._clock.now())
                 yield (self.failed(cause, http_status=response.status_code),)
                 return
-            async with aclosing(self._decoded(response)) as batches:
-                async for batch in batches:
-                    yield batch
-        finally:
-            await _close(response)
+            self._request, is_again = unsigned, True
 
     async def _send(self, client: httpx.AsyncClient, key: str) -> httpx.Response:
         body = self._dialect.encode(self._request)

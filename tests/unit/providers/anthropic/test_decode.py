@@ -62,6 +62,20 @@ def test_a_signature_counts_when_its_block_has_ended_and_replaces_the_first_one(
     assert message_of(start(), thought, stop_block(0), stop()).content == (Reasoning("ab", THINKING, "old"),)
 
 
+def test_what_comes_for_a_block_that_has_ended_is_nothing() -> None:
+    thought = block(0, "thinking", thinking="a", signature="s") + stop_block(0)
+    late = delta(0, "thinking_delta", thinking="b") + delta(0, "signature_delta", signature="t") + stop_block(0)
+    events = decode(start(), thought, late, HELLO.replace(b'"index": 0', b'"index": 1'), text(1, "!"), stop())
+    assert [each for each in events if isinstance(each, BlockEnded)] == [BlockEnded(0), BlockEnded(1)]
+    assert isinstance(events[-1], Done)
+    assert events[-1].message.content == (Reasoning("a", THINKING, "s"), Text("Hello"))
+
+
+def test_half_a_surrogate_pair_in_a_signature_can_be_stored() -> None:
+    message = message_of(start(), block(0, "thinking", thinking="", signature="a\ud83d"), stop_block(0), stop())
+    assert message.content == (Reasoning("", THINKING, "a\ufffd"),)
+
+
 def test_a_thought_that_is_not_shown_is_kept_for_its_signature() -> None:
     hidden = block(0, "thinking", thinking="", signature="") + delta(0, "signature_delta", signature="s")
     events = decode(start(), hidden, stop_block(0), block(1, "text", text=""), text(1, "hi"), stop())
