@@ -8,8 +8,8 @@ from lanewayd.errors import ErrorCode
 
 REAL_MODEL_ADVICE = (
     "To use a real model, start the server with OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY or "
-    "OPENROUTER_API_KEY set; or name any compatible service in laneway.toml, for example Ollama: "
-    '[models.providers.home] base_url = "http://127.0.0.1:11434/v1", [agents.defaults] model = "home/MODEL".'
+    "OPENROUTER_API_KEY set; or name another one in laneway.toml, for example of Ollama on this "
+    'machine: [agents.defaults] model = "ollama/MODEL".'
 )
 
 
