@@ -5,7 +5,7 @@ error, and some do although a stream was asked for.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from lanewayd.errors import ErrorCode
@@ -20,6 +20,7 @@ _HEAD_BYTES = 512
 _MAX_EXCERPT_CHARS = 4096
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
+_JSON = json.JSONDecoder()
 
 Framing = Literal["sse", "ndjson"]
 
@@ -48,7 +49,7 @@ class JsonEvents:
 
     def __init__(self, framing: Framing = "sse") -> None:
         self._sse = SseParser() if framing == "sse" else None
-        self._lines = None if framing == "sse" else _Lines()
+        self._lines = _Lines()
         self._body: list[bytes] | None = None
         self._body_bytes = 0
         self._head = b""
@@ -106,25 +107,25 @@ class JsonEvents:
         return True
 
     def _framed(self, data: bytes) -> Iterator[JsonEvent]:
-        for name, text in self._texts(data):
-            if not text:
-                continue
-            event = _event(name, text)
-            self.count += 1
-            yield event
-        framing = self._sse or self._lines
-        if framing is not None and framing.is_overflowed:
-            raise ResponseRefused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, "an event of the stream is too large"))
-
-    def _texts(self, data: bytes) -> Iterable[tuple[str, str]]:
         if self._sse is not None:
-            return ((event.event, event.data.strip()) for event in self._sse.feed(data))
-        return (("", line) for line in (self._lines.feed(data) if self._lines else ()))
+            for sent in self._sse.feed(data):
+                if text := sent.data.strip():
+                    event = _event(sent.event, text)
+                    self.count += 1
+                    yield event
+        else:
+            for text in self._lines.feed(data):
+                if text:
+                    event = _event("", text)
+                    self.count += 1
+                    yield event
+        if (self._sse or self._lines).is_overflowed:
+            raise ResponseRefused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, "an event of the stream is too large"))
 
     def _rest(self) -> list[tuple[str, str]]:
         if self._sse is not None:
             return [(event.event, event.data.strip()) for event in self._sse.end()]
-        return [("", line) for line in (self._lines.end() if self._lines else ())]
+        return [("", line) for line in self._lines.end()]
 
 
 class _Lines:
@@ -168,7 +169,10 @@ def _event(name: str, text: str) -> JsonEvent:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        value, end = _JSON.raw_decode(text)
+        if end == len(text):
+            return value
+        raise ValueError("more than one value")
     except (ValueError, RecursionError):
         what = "the answer holds data that is no JSON"
         said = excerpt(text[:_MAX_EXCERPT_CHARS])

@@ -4,17 +4,18 @@ Lines end at CR, LF or CRLF and nowhere else: U+2028, U+0085 and their like are 
 comments produce nothing, as does an event whose data is empty.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MAX_EVENT_BYTES = 10_000_000
 _FIELDS = frozenset((b"", b"data", b"event", b"id", b"retry"))
 _PLAIN_PREFIX = b"data: "
 _PLAIN_PREFIX_BYTES = len(_PLAIN_PREFIX)
+_PLAIN_TYPE = b"event: "
+_PLAIN_TYPE_BYTES = len(_PLAIN_TYPE)
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class SseEvent:
+class SseEvent(NamedTuple):
     """One dispatched event. `event` is empty when the stream names no type."""
 
     event: str
@@ -46,25 +47,33 @@ class SseParser:
         if b"\r" in data or self._skips_lf:
             self._feed_lines(data, events)
             return events
-        # Nearly all events are one line of data and a blank line: cut there, and look at lines only where it is not so.
+        # Nearly all events are one line of data, at most one with their type before it, and a blank line: cut there,
+        # and look at lines only where it is not so.
         *blocks, rest = data.split(b"\n\n")
         for block in blocks:
-            if self._is_plain(block):
-                events.append(SseEvent("", block[_PLAIN_PREFIX_BYTES:].decode("utf-8", "replace")))
+            event = self._plain(block)
+            if event is not None:
+                events.append(event)
             else:
                 self._feed_lines(block + b"\n\n", events)
-        self._feed_lines(rest, events)
+        if rest:
+            self._feed_lines(rest, events)
         return events
 
-    def _is_plain(self, block: bytes) -> bool:
-        """One whole event that has nothing but a line of data, with nothing unfinished before it."""
-        return (
-            block.startswith(_PLAIN_PREFIX)
-            and self.is_recognised
-            and not (self._line_parts or self._data or self._event or self.is_overflowed)
-            and _PLAIN_PREFIX_BYTES < len(block) < self._max_event_bytes
-            and b"\n" not in block
-        )
+    def _plain(self, block: bytes) -> SseEvent | None:
+        """The event, if `block` is a whole one of the usual form with nothing unfinished before it."""
+        if not self.is_recognised or self._line_parts or self._data or self._event or self.is_overflowed:
+            return None
+        name, start = "", 0
+        if block.startswith(_PLAIN_TYPE):
+            start = block.find(b"\n") + 1
+            name = block[_PLAIN_TYPE_BYTES : start - 1].decode("utf-8", "replace")
+        begin = start + _PLAIN_PREFIX_BYTES
+        if not begin < len(block) < self._max_event_bytes:
+            return None
+        if not block.startswith(_PLAIN_PREFIX, start) or block.find(b"\n", start) >= 0:
+            return None
+        return SseEvent(name, block[begin:].decode("utf-8", "replace"))
 
     def _feed_lines(self, data: bytes, events: list[SseEvent]) -> None:
         if self._skips_lf and data:
