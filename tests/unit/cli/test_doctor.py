@@ -107,6 +107,22 @@ async def test_a_sound_installation_is_left_as_it_is(home: Path, environ: dict[s
     assert sorted(home.rglob("*")) == before
 
 
+async def test_a_service_of_another_language_is_asked_in_it(
+    home: Path, environ: dict[str, str], model: ModelServer
+) -> None:
+    (home / "laneway.toml").write_text(
+        '[agents.defaults]\nmodel = "anthropic/claude-sonnet-4-6"\n'
+        f'[models.providers.anthropic]\nbase_url = "{model.base_url}"\n'
+    )
+    model.listing = wire('{"data": [{"type": "model", "id": "claude-sonnet-4-6"}], "has_more": false}')
+    found = await diagnose(environ=environ | {"ANTHROPIC_API_KEY": KEY})
+    assert found.one("service")["text"] == f"anthropic ({model.base_url}) answers, the key is accepted"
+    [request] = model.requests
+    assert request.path == "/v1/models?limit=1000"
+    assert request.headers["x-api-key"] == KEY
+    assert "authorization" not in request.headers
+
+
 async def test_wrong_key_missing_model_port_disk_and_clock_are_found_at_once(
     home: Path, environ: dict[str, str], model: ModelServer
 ) -> None:
