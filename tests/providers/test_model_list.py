@@ -31,8 +31,9 @@ async def test_the_names_of_the_models_come_back_and_the_key_is_sent(model: Mode
 
 
 async def test_lists_of_other_families_are_read_too(model: ModelServer) -> None:
-    model.listing = wire(json.dumps({"models": [{"name": "models/gemini-x"}, {"name": "llama3:8b"}]}))
-    assert await ask(model) == ModelList(None, 200, frozenset({"gemini-x", "llama3:8b"}))
+    names = [{"name": "models/gemini-x"}, {"name": "llama3:8b"}, {"name": "qwen3:latest"}]
+    model.listing = wire(json.dumps({"models": names}))
+    assert await ask(model) == ModelList(None, 200, frozenset({"gemini-x", "llama3:8b", "qwen3:latest", "qwen3"}))
 
 
 async def test_another_kind_of_json_is_an_answer_without_names(model: ModelServer) -> None:

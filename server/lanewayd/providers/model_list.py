@@ -78,5 +78,7 @@ def _models_in(body: bytes) -> tuple[frozenset[str] | None, bool]:
         rows = document.get(listing)
         if isinstance(rows, list):
             names = [row.get(name) for row in rows if isinstance(row, dict)]
-            return frozenset(each.removeprefix("models/") for each in names if isinstance(each, str)), True
+            listed = {each.removeprefix("models/") for each in names if isinstance(each, str)}
+            # Ollama takes a name without a tag for the one tagged `latest`, and lists the tag.
+            return frozenset(listed | {each.removesuffix(":latest") for each in listed}), True
     return None, True
