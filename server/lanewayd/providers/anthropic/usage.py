@@ -25,8 +25,9 @@ class UsageCounts:
             return
         for theirs, ours in _FIELDS.items():
             count = value.get(theirs)
-            is_number = isinstance(count, int | float) and not isinstance(count, bool)
-            if is_number and 0 <= count < 2**53:
+            if isinstance(count, bool) or not isinstance(count, int | float):
+                continue
+            if 0 <= count < 2**53:
                 self._counts[ours] = int(count)
 
     def total(self) -> Usage:
