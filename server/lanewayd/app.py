@@ -233,11 +233,11 @@ class Service:
             LaneBook(settings.lane_widths()),
             self._collaborators,
             settling=settling,
-            supervision=lambda run, beginning: Supervision(
+            supervision=lambda run, is_recovered: Supervision(
                 run,
                 self._collaborators,
                 settling=settling,
-                beginning=beginning,
+                is_recovered=is_recovered,
                 on_slot_free=self._scheduler.free_slot,
             ),
         )

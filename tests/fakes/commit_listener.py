@@ -8,16 +8,12 @@ class RecordingListener:
 
     def __init__(self) -> None:
         self.heard: list[tuple[object, object]] = []
-        self.refusals: list[object] = []
         self.failures: list[str] = []
         self.is_failing = asyncio.Event()
         self.is_working = asyncio.Event()
 
     def committed(self, command: object, result: object) -> None:
         self.heard.append((command, result))
-
-    def refused(self, command: object) -> None:
-        self.refusals.append(command)
 
     def store_failing(self, error: str) -> None:
         self.failures.append(error)

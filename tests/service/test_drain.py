@@ -20,7 +20,7 @@ from tests.service.refusals import refused, refused_stream
 
 from laneway.v1 import admin_pb2, agent_pb2, event_pb2, run_pb2
 from lanewayd.app import Seams
-from lanewayd.store.interface import AcceptRun
+from lanewayd.store.interface import StartRun
 
 SUCCEEDED, RUNNING, QUEUED = run_pb2.RUN_STATE_SUCCEEDED, run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_QUEUED
 ANNOUNCE_S, TIMEOUT_S, PARK_S = 5.0, 30.0, 10.0
@@ -260,15 +260,14 @@ async def _noting(subscription: Any, seqs: list[int]) -> AsyncIterator[None]:
 async def test_a_run_that_is_cut_while_its_start_is_being_stored_goes_on_after_the_restart(
     tmp_path: Path, model: ModelServer
 ) -> None:
-    gate = HoldingGate(lambda command: isinstance(command, AcceptRun) and command.start is not None, after=True)
+    gate = HoldingGate(lambda command: isinstance(command, StartRun), after=True)
     async with running_service(tmp_path / "home", model=model, seams=Seams(commit_gate=gate)) as service:
-        accepting = asyncio.create_task(service.accept())
+        accepted = await service.accept()
         await gate.reached()
         service.service.request_drain()
         service.service.request_drain()
         await asyncio.sleep(0)
         gate.release()
-        accepted = await accepting
         await service.finished
     assert model.requests == []
     async with running_service(tmp_path / "home", model=model) as service:

@@ -1,7 +1,7 @@
 """The contract of `Store`: accepting messages. Run against every implementation."""
 
 import asyncio
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -21,9 +21,8 @@ from tests.fakes.store_commands import (
 )
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
-from lanewayd.events import Lifecycle, LifecyclePhase, NewEvent
-from lanewayd.records import Disposition, EntryKind, NewEntry, Priority, Run, RunState
-from lanewayd.store.interface import RunFilter, StartRun, Store
+from lanewayd.records import Disposition, Priority, Run, RunState
+from lanewayd.store.interface import RunFilter, Store
 
 
 async def refused(call: object, code: ErrorCode) -> LanewayError:
@@ -65,52 +64,6 @@ async def test_an_accepted_run_is_read_back_as_it_was_answered(store: Store) -> 
     assert (accepted.run.state, accepted.run.accepted_at) == (RunState.QUEUED, NOW)
     assert (accepted.session_key, accepted.session_id, accepted.agent_id) == (SESSION, f"id of {SESSION}", "main")
     assert (accepted.disposition, accepted.queue_position, accepted.duplicate) == ("started", 0, False)
-
-
-def a_start(run_id: str) -> StartRun:
-    """A first start as the run service makes it."""
-    start = NewEvent(NOW, Lifecycle(LifecyclePhase.START, RunState.RUNNING.value, started_at=NOW))
-    entry = NewEntry(f"entry of {run_id}", NOW, EntryKind.USER, "{}")
-    return StartRun(run_id, NOW, recovered=False, entries=(entry,), events=(start,))
-
-
-async def test_a_message_that_is_accepted_as_started_reads_as_one_that_was_started_by_itself(store: Store) -> None:
-    accepted = await store.accept(accept_run("r1", start=a_start("r1")))
-    await store.accept(accept_run("r2", "agent:main:other"))
-    by_itself = await store.start(a_start("r2"))
-    started = accepted.started
-    assert started is not None
-    assert accepted.run == started.run == await store.run(TENANT, "r1")
-    assert started.leaf_entry_id == by_itself.leaf_entry_id == ""
-    assert accepted.events == started.events
-    same = {"run_id", "accepted_no", "session_key", "session_id", "event_bytes"}
-    for field in fields(Run):
-        if field.name not in same:
-            assert getattr(started.run, field.name) == getattr(by_itself.run, field.name), field.name
-    assert [decode(event.encoded)["lifecycle"]["attempt"] for event in started.events] == [1]
-    page = await store.run_events(TENANT, "r1", after_seq=0, limit=9)
-    other = await store.run_events(TENANT, "r2", after_seq=0, limit=9)
-    assert page is not None
-    assert other is not None
-    assert page.events == started.events
-    assert (page.earliest, page.latest, page.has_ended) == (other.earliest, other.latest, other.has_ended)
-    assert [entry.entry_id for entry in await store.context(f"id of {SESSION}")] == ["entry of r1"]
-    # Its log goes on, and a reader of the session finds it.
-    appended = await store.append(append_to("r1", 2, ends()))
-    assert appended.run is not None
-    assert appended.run.state.is_ended
-    session = await store.session_events(TENANT, SESSION, after=0, limit=9)
-    assert session.events == started.events + appended.events
-
-
-async def test_a_message_for_a_busy_session_is_not_started_whatever_was_hoped(store: Store) -> None:
-    await running(store, "r1")
-    accepted = await store.accept(accept_run("r2", start=a_start("r2")))
-    assert accepted.started is None
-    assert accepted.run == await store.run(TENANT, "r2")
-    assert accepted.run is not None
-    assert accepted.run.state is RunState.QUEUED
-    assert ["queue" in decode(event.encoded) for event in accepted.events] == [True]
 
 
 async def test_only_the_queued_runs_ahead_count_in_the_queue_position(store: Store) -> None:

@@ -44,10 +44,6 @@ class CommitFeed:
             self._followers.run_logs_cut(result.run_ids)
         self._registry.committed(command, result)
 
-    def refused(self, command: object) -> None:
-        """`command` changed nothing: what was set aside for it is free again."""
-        self._registry.refused(command)
-
     def store_failing(self, error: str) -> None:
         """Nothing can be stored: the service is not ready, and goes on trying (D-19)."""
         logger.error("store cannot commit", extra={"error": error})

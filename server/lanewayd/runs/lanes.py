@@ -110,26 +110,20 @@ class LaneBook:
 
     def enqueue(self, ticket: Ticket, *, is_first: bool = False) -> None:
         """Take a ticket in. `is_first`: before the waiting ones of its session (an interrupted run)."""
-        session_id, session = self._take_in(ticket)
+        session_id = (ticket.tenant, ticket.session_key)
+        if ticket.run_id in self._sessions_of:
+            raise ValueError(f"run {ticket.run_id} is already in the book")
+        session = self._sessions.get(session_id)
+        if session is None:
+            session = self._sessions[session_id] = _Session(last_started=self._idle_starts.pop(session_id, 0))
+        self._sessions_of[ticket.run_id] = session_id
+        self._queued += 1
+        self._lane(ticket.lane).queued += 1
+        session.waiting[ticket.run_id] = ticket
         if is_first:
             session.waiting.move_to_end(ticket.run_id, last=False)
         if session.active is None and session.first is ticket:
             self._offer(session_id, session)
-
-    def start_at_once(self, ticket: Ticket) -> bool:
-        """Take a ticket in as active, if its session is idle and its lane has room; False = it is not taken in.
-
-        To be asked when nothing that could start is waiting, as after each `admit`: it overtakes nobody then.
-        """
-        if ticket.is_gated or (ticket.tenant, ticket.session_key) in self._sessions:
-            return False
-        lane = self._lane(ticket.lane)
-        if lane.active >= lane.width:
-            self._drop_lane_if_idle(ticket.lane)
-            return False
-        session_id, _ = self._take_in(ticket)
-        self._start(session_id, lane)
-        return True
 
     def admit(self) -> list[Ticket]:
         """Move every ticket that may start to active; return them in the order of their start."""
@@ -199,20 +193,6 @@ class LaneBook:
             session = self._sessions.get(session_id)
             if session is not None and session.active is None and session.waiting:
                 self._offer(session_id, session)
-
-    def _take_in(self, ticket: Ticket) -> tuple[SessionId, _Session]:
-        """Put the ticket behind those of its session."""
-        session_id = (ticket.tenant, ticket.session_key)
-        if ticket.run_id in self._sessions_of:
-            raise ValueError(f"run {ticket.run_id} is already in the book")
-        session = self._sessions.get(session_id)
-        if session is None:
-            session = self._sessions[session_id] = _Session(last_started=self._idle_starts.pop(session_id, 0))
-        self._sessions_of[ticket.run_id] = session_id
-        self._queued += 1
-        self._lane(ticket.lane).queued += 1
-        session.waiting[ticket.run_id] = ticket
-        return session_id, session
 
     def _forget(self, session_id: SessionId, session: _Session) -> None:
         """The session is idle: only the time of its last start is kept, for a while."""

@@ -5,18 +5,16 @@ each commit: it puts an accepted run into the lanes before the caller learns of 
 """
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
-from lanewayd.records import MAIN_LANE, Run, RunRequest, RunState
+from lanewayd.records import Run, RunRequest, RunState
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.interface import AbortReceipt, NewMessage, WaitOutcome, WaitResult
-from lanewayd.runs.lanes import Ticket
 from lanewayd.runs.outcome import StopCause
 from lanewayd.runs.scheduler import Scheduler
-from lanewayd.runs.starting import first_start
 from lanewayd.sessions.keys import DEFAULT_AGENT, agent_of, canonical_key, normal_agent_id, one_off_key
 from lanewayd.store.interface import (
     AbortRequested,
@@ -106,7 +104,7 @@ class RunRegistry:
             return answer
         self._accepting += 1
         try:
-            return await self._store.accept(self._with_start(command))
+            return await self._store.accept(command)
         finally:
             self._accepting -= 1
 
@@ -189,18 +187,16 @@ class RunRegistry:
 
     def committed(self, command: object, result: object) -> None:
         """A command is durable: lanes and waiters learn of it."""
-        if isinstance(result, Accepted) and isinstance(command, AcceptRun):
+        if isinstance(result, Accepted):
             if result.run is not None:
-                self._accepted(result.run)
-            if result.started is not None:
-                self._started(result.started.run)
-                self._scheduler.begin(result.started)
-            else:
-                self._scheduler.give_back(command.run_id)
-                if result.run is not None:
-                    self._scheduler.enqueue(result.run)
+                logger.info("run accepted", extra=_fields(result.run))
+                self._metrics.run_accepted(result.run.request.lane, result.run.request.priority.name.lower())
+                self._watches.open(result.run)
+                self._scheduler.enqueue(result.run)
         elif isinstance(result, Started):
-            self._started(result.run)
+            logger.info("run started", extra={**_fields(result.run), "attempt": result.run.attempt})
+            if result.run.attempt > 1:
+                self._metrics.run_recovered()
         elif isinstance(result, Appended):
             if result.run is not None:
                 self._ended(result.run)
@@ -212,21 +208,6 @@ class RunRegistry:
                 self._ended(run)
             for run_id in result.running:
                 self._scheduler.stop(run_id, StopCause.ABORT, command.stop_reason)
-
-    def refused(self, command: object) -> None:
-        """A command was refused, or could not be stored: what was set aside for it is free again."""
-        if isinstance(command, AcceptRun):
-            self._scheduler.give_back(command.run_id)
-
-    def _accepted(self, run: Run) -> None:
-        logger.info("run accepted", extra=_fields(run))
-        self._metrics.run_accepted(run.request.lane, run.request.priority.name.lower())
-        self._watches.open(run)
-
-    def _started(self, run: Run) -> None:
-        logger.info("run started", extra={**_fields(run), "attempt": run.attempt})
-        if run.attempt > 1:
-            self._metrics.run_recovered()
 
     def _ended(self, run: Run) -> None:
         reason = run.error.reason if run.error is not None else ""
@@ -301,15 +282,6 @@ class RunRegistry:
             has_room=self._scheduler.book.queued + self._accepting < self._limits.max_queued_runs,
             max_depth=self._limits.max_depth,
         )
-
-    def _with_start(self, command: AcceptRun) -> AcceptRun:
-        """The command, so that it also starts its run if that need not wait: one commit for both, not two."""
-        request = command.request
-        lane = request.lane or ("" if request.parent_run_id else MAIN_LANE)  # only the store knows a child's lane
-        ticket = Ticket(command.run_id, command.tenant, command.session.session_key, lane, request.priority)
-        if not lane or not self._scheduler.reserve(ticket):
-            return command
-        return replace(command, start=first_start(command.run_id, request, ids=self._ids, now=command.now))
 
     async def _abort(self, command: RequestAbort) -> AbortReceipt:
         requested = await self._store.request_abort(command)

@@ -3,8 +3,7 @@ the LaneBook that decides."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from lanewayd.clock import TimerHandle
 from lanewayd.errors import LanewayError
@@ -14,8 +13,7 @@ from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.lanes import LaneBook, Ticket
 from lanewayd.runs.outcome import StopCause, failed_inside
 from lanewayd.runs.settling import Settling
-from lanewayd.runs.supervision import Beginning, Supervision
-from lanewayd.store.interface import Started
+from lanewayd.runs.supervision import Supervision
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +32,9 @@ class Scheduler:
         collaborators: Collaborators,
         *,
         settling: Settling,
-        supervision: Callable[[Run, Beginning], Supervision],
+        supervision: Callable[[Run, bool], Supervision],
     ) -> None:
-        """`supervision` makes one for a run and the way in which it begins."""
+        """`supervision` makes one for a run; its second argument says whether the run is recovered."""
         self._book = book
         self._store = collaborators.store
         self._clock = collaborators.clock
@@ -45,8 +43,6 @@ class Scheduler:
         self._make_supervision = supervision
         self._supervisions: dict[str, Supervision] = {}
         self._recovered: dict[str, Run] = {}
-        self._reserved: dict[str, Ticket] = {}
-        """Active in the book, but not known to be accepted yet."""
         self._gate_timers: dict[str, TimerHandle] = {}
         self._group: asyncio.TaskGroup | None = None
         self._is_admitting = False
@@ -90,33 +86,6 @@ class Scheduler:
         self._book.enqueue(_ticket(run))
         self._metrics.lane_queued(*_place_of(run), 1)
         self._admit(run)
-
-    def reserve(self, ticket: Ticket) -> bool:
-        """Give a run its place before it is accepted, if it need not wait for one: it can be accepted as started.
-
-        Then `begin` or `give_back` must follow. False = there is no place for it now.
-        """
-        if not self._is_admitting or not self._book.start_at_once(ticket):
-            return False
-        self._reserved[ticket.run_id] = ticket
-        self._idle.clear()
-        return True
-
-    def begin(self, started: Started) -> None:
-        """A run for which a place was reserved was accepted and started: supervise it."""
-        run = started.run
-        ticket = self._reserved.pop(run.run_id)
-        self._metrics.lane_queued(*_place_of(run), 0)  # the lane shows also while nobody has waited in it
-        self._metrics.lane_waited(*_place_of(run), 0.0)
-        self._metrics.lane_active(*_place_of(run), 1)
-        # Before anything else happens: an abort that comes next finds it.
-        supervision = self._supervise(run, Beginning(started=started))
-        self._spawn(self._dispatch(ticket, at_hand=run, supervision=supervision), f"supervise {run.run_id}")
-
-    def give_back(self, run_id: str) -> None:
-        """The run for which a place was reserved does not start now. Harmless for any other."""
-        if self._reserved.pop(run_id, None) is not None:
-            self._leave_book(run_id)
 
     def enqueue_recovered(self, run: Run) -> None:
         """A run that another process left RUNNING: first in its session, and through the gate if it was charged."""
@@ -170,54 +139,33 @@ class Scheduler:
             self._idle.clear()
             self._metrics.lane_queued(ticket.lane, ticket.priority.name.lower(), -1)
             self._metrics.lane_active(ticket.lane, ticket.priority.name.lower(), 1)
-            self._spawn(self._dispatch(ticket, at_hand=run), f"supervise {ticket.run_id}")
+            self._group.create_task(self._dispatch(ticket, run), name=f"supervise {ticket.run_id}")
 
-    async def _dispatch(self, ticket: Ticket, *, at_hand: Run | None, supervision: Supervision | None = None) -> None:
-        """Supervise one run and give its place back, whatever happens. `supervision`: None makes one."""
+    async def _dispatch(self, ticket: Ticket, at_hand: Run | None) -> None:
+        """Supervise one run and give its place back, whatever happens."""
+        run_id = ticket.run_id
         try:
-            supervision = supervision or await self._supervision_of(ticket, at_hand)
-            if supervision is not None:
+            recovered = self._recovered.pop(run_id, None)
+            run = recovered or at_hand or await self._row(ticket)
+            if run is not None:
+                self._tell_wait(run)
+                if ticket.is_gated and run.charges == 1:
+                    self._gate_timers[run_id] = self._clock.call_later(GATE_LIMIT_S, lambda: self.got_on(run_id))
+                supervision = self._supervisions[run_id] = self._make_supervision(run, recovered is not None)
                 await supervision.supervise()
         except Exception:  # the edge of the run: one run's fault must not end the others'
-            logger.exception("supervision failed", extra={"run_id": ticket.run_id})
+            logger.exception("supervision failed", extra={"run_id": run_id})
             await self._settle_failed(ticket)
         finally:
-            self._over(ticket)
-
-    async def _supervision_of(self, ticket: Ticket, at_hand: Run | None) -> Supervision | None:
-        """A supervision that starts the run; None when there is no such run any more."""
-        run_id = ticket.run_id
-        recovered = self._recovered.pop(run_id, None)
-        run = recovered or at_hand or await self._row(ticket)
-        if run is None:
-            return None
-        self._tell_wait(run)
-        if ticket.is_gated and run.charges == 1:
-            self._gate_timers[run_id] = self._clock.call_later(GATE_LIMIT_S, lambda: self.got_on(run_id))
-        return self._supervise(run, Beginning(is_recovered=recovered is not None))
-
-    def _supervise(self, run: Run, beginning: Beginning) -> Supervision:
-        supervision = self._supervisions[run.run_id] = self._make_supervision(run, beginning)
-        return supervision
-
-    def _over(self, ticket: Ticket) -> None:
-        """Nothing of the run is at work any more: its place is free."""
-        self._supervisions.pop(ticket.run_id, None)
-        timer = self._gate_timers.pop(ticket.run_id, None)
-        if timer is not None:
-            timer.cancel()
-        self._metrics.lane_active(ticket.lane, ticket.priority.name.lower(), -1)
-        self._leave_book(ticket.run_id)
-
-    def _leave_book(self, run_id: str) -> None:
-        self._book.release(run_id)
-        if not self._book.active:
-            self._idle.set()
-        self._admit(None)
-
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        assert self._group is not None, "runs start while `serve` runs"  # noqa: S101 - for the type checker
-        self._group.create_task(work, name=name)
+            self._supervisions.pop(run_id, None)
+            timer = self._gate_timers.pop(run_id, None)
+            if timer is not None:
+                timer.cancel()
+            self._book.release(run_id)
+            self._metrics.lane_active(ticket.lane, ticket.priority.name.lower(), -1)
+            if not self._book.active:
+                self._idle.set()
+            self._admit(None)
 
     def _tell_wait(self, run: Run) -> None:
         """A wait is measured when it is over, and a long one logged once (R-2.14)."""

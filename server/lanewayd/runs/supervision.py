@@ -7,34 +7,27 @@ became of that task: an answer, an error, a crash, an abort, a deadline, a drain
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from lanewayd.clock import TimerHandle
 from lanewayd.errors import ClaimLost, RunNotStartable, StoreUnavailable
+from lanewayd.events import Lifecycle, LifecyclePhase, MessageEnded, NewEvent
 from lanewayd.loop.interface import Parked
 from lanewayd.loop.limits import remaining_budget_s
-from lanewayd.records import Run, RunState
+from lanewayd.messages import UserMessage, cut_utf8, valid_text
+from lanewayd.records import EntryKind, NewEntry, Run, RunState
 from lanewayd.runs.backoff import Backoff
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.execution import Execution
-from lanewayd.runs.outcome import Outcome, StopCause, aborted, deadline_passed, failed_inside
+from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, StopCause, aborted, deadline_passed, failed_inside
 from lanewayd.runs.recorder import RunRecorder
 from lanewayd.runs.runlog import RunLog
 from lanewayd.runs.settling import Settling
-from lanewayd.runs.starting import first_start, recovered_start
 from lanewayd.store.interface import Started, StartRun
 from lanewayd.telemetry.traces import RunFacts, RunTrace
+from lanewayd.transcript.entries import user_body
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """How a supervision finds its run: to be started, left over by another process, or as `started`."""
-
-    is_recovered: bool = False
-    started: Started | None = None
 
 
 class Supervision:
@@ -46,15 +39,14 @@ class Supervision:
         collaborators: Collaborators,
         *,
         settling: Settling,
-        beginning: Beginning,
+        is_recovered: bool,
         on_slot_free: Callable[[str], None],
     ) -> None:
         """`on_slot_free`: the run has ended, but its task still unwinds: its place in the lane can be used."""
         self._run = run
         self._with = collaborators
         self._settling = settling
-        self._is_recovered = beginning.is_recovered
-        self._started = beginning.started
+        self._is_recovered = is_recovered
         self._on_slot_free = on_slot_free
         self._trace: RunTrace
         self._cause: StopCause | None = None
@@ -163,8 +155,6 @@ class Supervision:
 
     async def _start(self) -> Started | None:
         """The run as started; None when it was cancelled or ended before, or the server leaves first."""
-        if self._started is not None:
-            return self._started
         command, was_tried = self._start_command(), False
         backoff = Backoff(self._with.clock)
         while self._cause is not StopCause.DRAIN:
@@ -190,8 +180,24 @@ class Supervision:
     def _start_command(self) -> StartRun:
         run, now = self._run, self._with.clock.now()
         if self._is_recovered:
-            return recovered_start(run, now=now)
-        return first_start(run.run_id, run.request, ids=self._with.ids, now=now)
+            recovered = Lifecycle(LifecyclePhase.RECOVERED, RunState.RUNNING.value, void_message_id=run.open_message_id)
+            return StartRun(run.run_id, now, recovered=True, events=(NewEvent(now, recovered),))
+        provider, _, model = run.request.model.partition("/")
+        start = Lifecycle(LifecyclePhase.START, RunState.RUNNING.value, started_at=now, provider=provider, model=model)
+        text = valid_text(run.request.message)
+        entry = NewEntry(self._with.ids.entry(), now, EntryKind.USER, user_body(UserMessage(text)))
+        cut = cut_utf8(text, MAX_TEXT_BYTES)
+        said = MessageEnded(
+            self._with.ids.message(),
+            "user",
+            entry.entry_id,
+            cut.text,
+            truncated=cut.truncated,
+            total_bytes=cut.total_bytes,
+        )
+        return StartRun(
+            run.run_id, now, recovered=False, entries=(entry,), events=(NewEvent(now, start), NewEvent(now, said))
+        )
 
 
 def _facts_of(run: Run) -> RunFacts:

@@ -69,6 +69,37 @@ class IdempotencyKey:
 
 
 @dataclass(frozen=True, slots=True)
+class AcceptRun:
+    """Make a message durable as a QUEUED run (D-1)."""
+
+    tenant: str
+    run_id: str
+    session: SessionSelector
+    request: RunRequest
+    key: IdempotencyKey | None
+    now: datetime
+    has_room: bool
+    """False: the queue is full, so only a duplicate may be answered, else QUEUE_FULL."""
+    max_depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The stored answer. `run` is set when this command inserted it, and is None for a duplicate."""
+
+    run_id: str
+    accepted_at: datetime
+    session_key: str
+    session_id: str
+    agent_id: str
+    disposition: str
+    queue_position: int
+    duplicate: bool
+    run: Run | None
+    events: tuple[StoredEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class StartRun:
     """Take a run for execution: QUEUED becomes RUNNING, or a RUNNING one left by another process is dispatched again.
 
@@ -92,41 +123,6 @@ class Started:
     events: tuple[StoredEvent, ...]
     leaf_entry_id: str | None = None
     """Where the session's transcript ended before the start's own entries, "" = it was empty; None without entries."""
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptRun:
-    """Make a message durable as a QUEUED run (D-1)."""
-
-    tenant: str
-    run_id: str
-    session: SessionSelector
-    request: RunRequest
-    key: IdempotencyKey | None
-    now: datetime
-    has_room: bool
-    """False: the queue is full, so only a duplicate may be answered, else QUEUE_FULL."""
-    max_depth: int
-    start: StartRun | None = None
-    """Start it in this transaction when no other run of its session is unended: its lane has a place for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """The stored answer. `run` is set when this command inserted it, and is None for a duplicate."""
-
-    run_id: str
-    accepted_at: datetime
-    session_key: str
-    session_id: str
-    agent_id: str
-    disposition: str
-    queue_position: int
-    duplicate: bool
-    run: Run | None
-    events: tuple[StoredEvent, ...] = ()
-    started: Started | None = None
-    """Set when this command also started the run; with the same events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +270,10 @@ class Pruned:
 
 
 class CommitListener(Protocol):
-    """Hears what became of each write, on the event loop's thread, in commit order, before its caller wakes."""
+    """Hears each committed write, on the event loop's thread, in commit order, before its caller wakes."""
 
     def committed(self, command: object, result: object) -> None:
         """`command` is durable with this result."""
-
-    def refused(self, command: object) -> None:
-        """`command` raised, or its group could not be committed: its caller gets the error, if it still waits."""
 
     def store_failing(self, error: str) -> None:
         """A group could not be committed; called once when it begins."""

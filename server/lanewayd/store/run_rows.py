@@ -53,8 +53,6 @@ def run_parameters(run: Run) -> dict[str, object]:
         "queue_position": run.queue_position,
         "accepted_at": to_us(run.accepted_at),
         "started_at": optional_to_us(run.started_at),
-        "claim": run.claim,
-        "attempt": run.attempt,
         "last_seq": run.last_seq,
         "event_bytes": run.event_bytes,
         "message": request.message,

@@ -91,7 +91,6 @@ class Writer:
         Cancelling the caller changes nothing for the command. Raises what the command raised, or StoreUnavailable.
         """
         if self._is_closing:
-            self._tell_refused(command)
             raise StoreUnavailable("the store is closed")
         item = _Item(command, self._loop.create_future(), self._clock.monotonic())
         self._queue.put(item)
@@ -230,14 +229,8 @@ class Writer:
                     self._call(listener.committed, item.command, item.result)
                 if not item.future.done():
                     item.future.set_result(item.result)
-            else:
-                self._tell_refused(item.command)
-                if not item.future.done():
-                    item.future.set_exception(item.error)
-
-    def _tell_refused(self, command: object) -> None:
-        if self.listener:
-            self._call(self.listener.refused, command)
+            elif not item.future.done():
+                item.future.set_exception(item.error)
 
     def _call(self, heard: Callable[..., None], *arguments: object) -> None:
         try:
@@ -249,10 +242,7 @@ class Writer:
         self._is_closing = True
         while not self._queue.empty():
             item = self._queue.get_nowait()
-            if item is None:
-                continue
-            self._tell_refused(item.command)
-            if not item.future.done():
+            if item is not None and not item.future.done():
                 item.future.set_exception(StoreUnavailable("the store is closed"))
         if not self._ended.done():
             self._ended.set_result(None)

@@ -35,7 +35,7 @@ from lanewayd.runs.recovery import Recovery
 from lanewayd.runs.registry import AcceptLimits, RunRegistry
 from lanewayd.runs.scheduler import Scheduler
 from lanewayd.runs.settling import Settling
-from lanewayd.runs.supervision import Beginning, Supervision
+from lanewayd.runs.supervision import Supervision
 from lanewayd.runs.watches import RunWatches
 from lanewayd.store.interface import CommitGate, Store
 from lanewayd.store.sqlite import SqliteStore
@@ -234,12 +234,12 @@ class Bench:
             self.parts, scheduler=self.scheduler, settling=self.settling, max_attempts=settings.max_attempts
         )
 
-    def _supervision(self, run: Run, beginning: Beginning) -> Supervision:
+    def _supervision(self, run: Run, is_recovered: bool) -> Supervision:
         return Supervision(
             run,
             self.parts,
             settling=self.settling,
-            beginning=beginning,
+            is_recovered=is_recovered,
             on_slot_free=self.scheduler.free_slot,
         )
 

@@ -44,9 +44,6 @@ class Desk:
     def committed(self, command: object, result: object) -> None:
         """As the run registry hears it."""
 
-    def refused(self, command: object) -> None:
-        """As the run registry hears it."""
-
     async def say(self, run_id: str, first_seq: int, count: int) -> None:
         """Append `count` events."""
         await self.store.append(append_to(run_id, first_seq, says(*(f"text {number}" for number in range(count)))))

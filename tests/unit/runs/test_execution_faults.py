@@ -240,21 +240,12 @@ async def test_a_store_that_cannot_commit_holds_the_run_up_and_loses_nothing(tmp
         assert said(await bench.events(run_id)) == "look"
 
 
-async def a_run_whose_turn_comes(bench: Bench) -> str:
-    """A run that waited behind another of its session: it is started by itself, not with its message."""
-    await bench.accept()
-    call = await bench.model_call()
-    run_id = await bench.accept()
-    bench.provider.plan(answer())
-    call.end(answer())
-    return run_id
-
-
 async def test_a_start_that_fails_is_tried_again(tmp_path: Path) -> None:
     wrapped = Wrapped()
     async with running_bench(tmp_path, wrap=wrapped.wrap) as bench:
         wrapped.seen.failing = ["start", "start"]
-        run_id = await a_run_whose_turn_comes(bench)
+        bench.provider.plan(answer())
+        run_id = await bench.accept()
         for delay_s in (0.25, 0.5):
             await soon(bench.clock.wait_for_sleepers(1))
             await bench.clock.advance(delay_s)
@@ -266,7 +257,8 @@ async def test_a_start_whose_answer_was_lost_is_not_forgotten(tmp_path: Path) ->
     wrapped = Wrapped()
     async with running_bench(tmp_path, wrap=wrapped.wrap) as bench:
         wrapped.seen.lost_answers = ["start"]
-        run_id = await a_run_whose_turn_comes(bench)
+        bench.provider.plan(answer())
+        run_id = await bench.accept()
         await soon(bench.clock.wait_for_sleepers(1))
         await bench.clock.advance(0.25)
         assert (await bench.done(run_id)).state is RunState.SUCCEEDED

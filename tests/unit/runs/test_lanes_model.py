@@ -102,25 +102,6 @@ class LaneRules(RuleBasedStateMachine):
         tickets = self.waiting.setdefault((tenant, session_key), [])
         tickets.insert(0 if is_first else len(tickets), ticket)
 
-    @precondition(lambda self: not self.startable())
-    @rule(
-        tenant=st.sampled_from(TENANTS),
-        session_key=st.sampled_from(SESSIONS),
-        lane=st.sampled_from(LANES),
-        priority=st.sampled_from(list(Priority)),
-        is_gated=st.sampled_from([False, False, False, True]),
-    )
-    def start_at_once(self, tenant: str, session_key: str, lane: str, priority: Priority, is_gated: bool) -> None:
-        ticket = Ticket(f"run {self.given + 1}", tenant, session_key, lane, priority, is_gated)
-        session_id = (tenant, session_key)
-        is_idle = session_id not in self.waiting and session_id not in self.active
-        has_place = is_idle and not is_gated and self.room_used(lane) < width_of(lane)
-        assert self.book.start_at_once(ticket) == has_place
-        if has_place:
-            self.given += 1
-            self.waiting[session_id] = [ticket]
-            self.check_and_start(ticket)
-
     @rule()
     def admit(self) -> None:
         for ticket in self.book.admit():

@@ -9,8 +9,7 @@ from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
 from lanewayd.records import MAIN_LANE, Disposition, Run, RunState
 from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters
-from lanewayd.store.commands.run_log import log_start
-from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector, Started, StartRun
+from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
 from lanewayd.store.run_rows import run_parameters, to_json
 from lanewayd.store.times import from_us, to_us
 from lanewayd.store.transaction import Transaction
@@ -167,8 +166,7 @@ def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, de
         accepted_at=command.now,
         depth=depth,
     )
-    is_started = command.start is not None and not states
-    run, events, leaf_entry_id = _log_beginning(transaction, run, command.start if is_started else None)
+    run, events = _log_beginning(transaction, run)
     return Accepted(
         run_id=run.run_id,
         accepted_at=run.accepted_at,
@@ -180,32 +178,20 @@ def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, de
         duplicate=False,
         run=run,
         events=events,
-        started=Started(run, events, leaf_entry_id) if is_started else None,
     )
 
 
-def _log_beginning(
-    transaction: Transaction, run: Run, start: StartRun | None
-) -> tuple[Run, tuple[StoredEvent, ...], str | None]:
-    """Insert the run's row as its first events leave it: waiting, or started.
-
-    The run, its events, and where the transcript ended before a start.
-    """
-    head = _head_of(run)
-    leaf_entry_id = None
-    if start is not None:
-        growth, leaf_entry_id = log_start(transaction, head, start)
-        run = replace(run, state=RunState.RUNNING, claim=1, attempt=1, started_at=start.now)
-    elif run.disposition is Disposition.QUEUED:
+def _log_beginning(transaction: Transaction, run: Run) -> tuple[Run, tuple[StoredEvent, ...]]:
+    """Insert the run's row as its first event leaves it: one that waits behind others of its session says so."""
+    growth = Growth()
+    if run.disposition is Disposition.QUEUED:
         queued = NewEvent(run.accepted_at, QueueChange(QueuePhase.QUEUED, position=run.queue_position))
-        growth = add_events(transaction, head, (queued,))
-    else:
-        growth = Growth()
+        growth = add_events(transaction, _head_of(run), (queued,))
     run = replace(run, last_seq=len(growth.events), event_bytes=growth.size_bytes)
     parameters = {**run_parameters(run), **growth_parameters(growth)}
     transaction.execute("insert_run", parameters)
     transaction.execute("insert_run_texts", parameters)
-    return run, growth.events, leaf_entry_id
+    return run, growth.events
 
 
 def _head_of(run: Run) -> RunHead:

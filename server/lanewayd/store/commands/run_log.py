@@ -6,7 +6,7 @@ from dataclasses import replace
 from lanewayd.errors import ClaimLost, RunNotStartable
 from lanewayd.events import Lifecycle, NewEvent, is_terminal
 from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState, check_transition
-from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters, run_head
+from lanewayd.store.commands.event_log import RunHead, add_events, growth_parameters, run_head
 from lanewayd.store.interface import Appended, AppendToRun, RunChange, RunEnd, SettleRun, Started, StartRun
 from lanewayd.store.run_rows import error_json, payloads_json, run_from_row, usage_json
 from lanewayd.store.session_rows import tool_call_parameters
@@ -22,7 +22,8 @@ def start(transaction: Transaction, command: StartRun) -> Started:
         raise RunNotStartable(f"{command.run_id} is not {wanted.value}")
     if head.abort_requested_at is not None:
         raise RunNotStartable(f"{command.run_id} is to be aborted")
-    growth, leaf_entry_id = log_start(transaction, head, command)
+    leaf_entry_id = add_entries(transaction, head, command.entries)
+    growth = add_events(transaction, head, (_with_attempt(event, head.attempt + 1) for event in command.events))
     transaction.execute(
         "update_run_started",
         {
@@ -34,16 +35,6 @@ def start(transaction: Transaction, command: StartRun) -> Started:
     )
     run = run_from_row(transaction.one("select_run_by_no", (head.accepted_no,)))
     return Started(run, growth.events, leaf_entry_id)
-
-
-def log_start(transaction: Transaction, head: RunHead, command: StartRun) -> tuple[Growth, str | None]:
-    """Store the entries and events of a start that may happen; the caller writes the run's row.
-
-    The events, and where the transcript ended before (as `append_entries`).
-    """
-    leaf_entry_id = add_entries(transaction, head, command.entries)
-    events = (_with_attempt(event, head.attempt + 1) for event in command.events)
-    return add_events(transaction, head, events), leaf_entry_id
 
 
 def append(transaction: Transaction, command: AppendToRun) -> Appended:

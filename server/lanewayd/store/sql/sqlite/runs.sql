@@ -10,8 +10,7 @@ INSERT INTO runs (
 ) VALUES (
     :accepted_no, :run_id, :tenant, :session_key, :session_id, :agent_id, :parent_run_id, :depth, :label, :lane,
     :priority, :model, :timeout_s, :traceparent, :state, :disposition, :queue_position, :accepted_at, :started_at, NULL,
-    :claim, :attempt, 0, 0, 0, '', NULL, '', '', '', 0, 1, :last_seq, :event_bytes, 0, :first_position, :last_position,
-    '', 0
+    0, 0, 0, 0, 0, '', NULL, '', '', '', 0, 1, :last_seq, :event_bytes, 0, :first_position, :last_position, '', 0
 );
 
 -- name: insert_run_texts
