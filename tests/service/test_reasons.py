@@ -8,13 +8,15 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.struct_pb2 import Struct
 from tests.fakes.commit_gates import FailingGate
-from tests.fakes.model_server import ModelServer, calls_answer
+from tests.fakes.model_server import ModelServer, calls_answer, text_answer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.refusals import all_that_is_stored, refused, refused_and_unchanged, refused_stream
 
 from laneway.v1 import admin_pb2, agent_pb2, run_pb2, session_pb2
 from lanewayd.app import Seams
+from lanewayd.clock import SystemClock
+from lanewayd.transcript.lock import SessionLocks
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
@@ -262,6 +264,28 @@ async def test_a_store_that_cannot_commit_refuses_and_the_key_tells_later_what_b
         accepted = await service.accept(session_key="s", idempotency_key="k")
         assert not accepted.duplicate
         assert (await service.wait(accepted.run_id)).status == agent_pb2.WAIT_STATUS_OK
+
+
+async def test_a_session_that_another_process_writes_is_not_reset(tmp_path: Path, model: ModelServer) -> None:
+    home = tmp_path / "home"
+    brief = "[session.write_lock]\nacquire_timeout_ms = 1\n"
+    async with running_service(home, model=model, toml=brief) as service:
+        model.answer(text_answer("hi"))
+        await service.wait((await service.accept(session_key="s")).run_id)
+        other = SessionLocks(home / "locks", clock=SystemClock(), acquire_timeout_s=10)
+        held = await other.acquire("default", "agent:main:s", run_id="elsewhere")
+        before = await all_that_is_stored(service)
+        for refused_call in (
+            service.sessions.ResetSession(session_pb2.ResetSessionRequest(session_key="s", force=True)),
+            service.sessions.DeleteSession(session_pb2.DeleteSessionRequest(session_key="s", force=True)),
+        ):
+            refusal = await refused(refused_call)
+            assert (refusal.status, refusal.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "SESSION_BUSY")
+            assert "run elsewhere" in refusal.metadata["holder"]
+        assert await all_that_is_stored(service) == before
+        await other.release(held)
+        other.close()
+        await service.sessions.ResetSession(session_pb2.ResetSessionRequest(session_key="s"))
 
 
 async def test_a_session_at_work_is_not_reset_or_deleted_without_force(tmp_path: Path, model: ModelServer) -> None:

@@ -17,7 +17,7 @@ class SessionStore(Protocol):
 
 
 class SessionWriter(Protocol):
-    """Changes a session under its write lock. Both raise SESSION_NOT_FOUND and SESSION_ACTIVE."""
+    """Changes a session under its write lock. Both raise SESSION_NOT_FOUND, SESSION_ACTIVE and SESSION_BUSY."""
 
     async def reset(self, tenant: str, session_key: str) -> Session: ...
     async def delete(self, tenant: str, session_key: str) -> None: ...

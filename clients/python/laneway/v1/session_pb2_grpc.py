@@ -102,7 +102,7 @@ class SessionServiceServicer:
     def ResetSession(self, request, context):
         """Begins a fresh conversation under the same key: a reset entry is added, after which the model no longer sees what
         came before. NOT_FOUND: SESSION_NOT_FOUND. FAILED_PRECONDITION: SESSION_ACTIVE (a run is active or queued, no
-        `force`).
+        `force`), SESSION_BUSY (another process writes the session; metadata `holder`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -111,7 +111,7 @@ class SessionServiceServicer:
     def DeleteSession(self, request, context):
         """Removes a session with its entries, events, payloads and attachments at once; the terminal event of each run stays,
         without text, until retention removes it. NOT_FOUND: SESSION_NOT_FOUND. FAILED_PRECONDITION: SESSION_ACTIVE (a run
-        is active or queued, no `force`).
+        is active or queued, no `force`), SESSION_BUSY (another process writes the session; metadata `holder`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
