@@ -2,7 +2,7 @@
 
 The first quarter of the samples is warm-up and does not count: caches and pools fill. Of the rest the slope is the
 median of the slopes between all pairs (Theil and Sen), which single outliers do not move. Flat = the slope is at most
-the limit. With fewer than `ENOUGH` samples behind the warm-up nothing can be said, and nothing is.
+the limit. With fewer than `ENOUGH` samples behind the warm-up nothing can be said, and the figure says so.
 """
 
 import statistics
@@ -35,18 +35,17 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
 def growth(
     samples: Sequence[Mapping[str, float]], key: str, name: str, *, unit: str, limit: float, warm_up: int = 0
 ) -> list[Figure]:
-    """The slope of `key` over `at` behind the warm-up of at least so many rounds; empty with too few samples."""
+    """The slope of `key` over `at` behind the warm-up of at least so many rounds; not judged with too few samples."""
     counted = behind_warm_up(samples, warm_up)
-    if len(counted) < ENOUGH:
-        return []
-    return [Figure(f"{name}, growth", slope([(sample["at"], sample[key]) for sample in counted]), unit, limit)]
+    points = [(sample["at"], sample[key]) for sample in counted]
+    return [Figure(f"{name}, growth", slope(points) if len(counted) >= ENOUGH else None, unit, limit)]
 
 
 def rise(samples: Sequence[Mapping[str, float]], key: str, name: str, *, limit: float) -> list[Figure]:
     """For small whole numbers: how much higher the last half lies than the first half behind the warm-up."""
     counted = behind_warm_up(samples)
     if len(counted) < ENOUGH:
-        return []
+        return [Figure(f"{name}, rise", None, limit=limit)]
     middle = len(counted) // 2
     early, late = (statistics.median(sample[key] for sample in part) for part in (counted[:middle], counted[middle:]))
     return [Figure(f"{name}, rise", late - early, limit=limit)]

@@ -14,14 +14,15 @@ class Figure:
     """One line of the table. With a limit it is a promise: what lies above is a violation."""
 
     name: str
-    value: float
+    value: float | None
+    """None = too little was done to judge it."""
     unit: str = ""
     limit: float | None = None
 
     @property
     def has_failed(self) -> bool:
         """It lies above its limit."""
-        return self.limit is not None and self.value > self.limit
+        return self.limit is not None and self.value is not None and self.value > self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Report:
     def violations(self) -> list[str]:
         """Those of the units, and the figures that lie above their limits."""
         exceeded = [
-            f"{figure.name}: {figure.value:.4g} {figure.unit}, at most {figure.limit:.4g}"
+            f"{figure.name}: {_number(figure.value)} {figure.unit}, at most {_number(figure.limit)}"
             for figure in self.figures
             if figure.has_failed
         ]
@@ -96,7 +97,7 @@ def table(report: Report) -> str:
 def _cells(figure: Figure) -> tuple[str, ...]:
     if figure.limit is None:
         return (figure.name, _number(figure.value), figure.unit, "", "")
-    verdict = "FAIL" if figure.has_failed else "pass"
+    verdict = "FAIL" if figure.has_failed else "not judged" if figure.value is None else "pass"
     return (figure.name, _number(figure.value), figure.unit, f"<= {_number(figure.limit)}", verdict)
 
 
@@ -111,5 +112,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _number(value: float) -> str:
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.3g}"

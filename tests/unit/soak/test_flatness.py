@@ -31,12 +31,16 @@ def test_what_settles_late_can_be_given_more_time() -> None:
     (early,) = growth(samples, "bytes", "heap", unit="B", limit=10)
     (late,) = growth(samples, "bytes", "heap", unit="B", limit=10, warm_up=5000)
     assert (early.has_failed, late.has_failed) == (True, False)
-    assert growth(samples, "bytes", "heap", unit="B", limit=10, warm_up=8000) == []
+    (unjudged,) = growth(samples, "bytes", "heap", unit="B", limit=10, warm_up=8000)
+    assert unjudged.value is None
 
 
 def test_with_few_samples_nothing_is_said() -> None:
-    assert growth(_samples([1e6 * number for number in range(ENOUGH)]), "bytes", "RSS", unit="B", limit=1) == []
-    assert rise(_samples([1.0 * number for number in range(ENOUGH)]), "bytes", "files", limit=1) == []
+    figures = [
+        *growth(_samples([1e6 * number for number in range(ENOUGH)]), "bytes", "RSS", unit="B", limit=1),
+        *rise(_samples([1.0 * number for number in range(ENOUGH)]), "bytes", "files", limit=1),
+    ]
+    assert [(figure.value, figure.has_failed) for figure in figures] == [(None, False), (None, False)]
 
 
 def test_a_rise_of_whole_numbers_is_told() -> None:
