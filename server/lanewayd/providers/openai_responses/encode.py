@@ -94,7 +94,8 @@ def _thought(block: Reasoning) -> dict[str, Any] | None:
     item = item_of_signature(block.signature, "reasoning")
     if not item.get("encrypted_content") and not item.get("content"):
         return None
-    return {"summary": [], **item}
+    # An empty id is refused; without one the item is read all the same.
+    return {"summary": [], **{name: value for name, value in item.items() if value or name != "id"}}
 
 
 def _said(block: Text, *, has_id: bool, has_phase: bool) -> dict[str, Any]:

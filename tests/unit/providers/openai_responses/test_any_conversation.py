@@ -89,3 +89,11 @@ def test_another_model_gets_no_reasoning_no_id_and_no_phase(messages: list[Messa
     items = json.loads(body)["input"]
     _check_items(items)
     assert not [item for item in items if item.get("type") == "reasoning" or "id" in item or "phase" in item]
+
+
+def test_a_thought_that_was_kept_without_an_id_goes_back_without_one() -> None:
+    kept = json.dumps({"type": "reasoning", "id": "", "encrypted_content": "b3A="})
+    answer = AssistantMessage((Reasoning("", "", kept), Text("so")), "acme", "m1", StopReason.STOP)
+    body = encode_request(ModelRequest("m1", "", (UserMessage("go"), answer)), provider="acme")
+    (thought,) = [item for item in json.loads(body)["input"] if item.get("type") == "reasoning"]
+    assert thought == {"type": "reasoning", "summary": [], "encrypted_content": "b3A="}
