@@ -105,7 +105,8 @@ def _again() -> str:
 
 def _named_file(gguf: Path, model: str) -> LocalWeights:
     try:
-        with gguf.open("rb") as file:
+        # A pipe is not opened: that would wait for somebody who writes to it.
+        with Path(os.devnull if gguf.is_fifo() else gguf).open("rb") as file:
             is_gguf = file.read(len(_GGUF_MAGIC)) == _GGUF_MAGIC
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"

@@ -1,6 +1,7 @@
 """What is there of the embedded model, and what is wrong with it: each with what to do."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,6 +104,12 @@ def test_a_named_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         weights = find_weights(path)
         assert (weights.fault, weights.path) == (WeightsFault.GGUF_UNREADABLE, None)
         assert str(path) in weights.advice
+
+
+def test_a_named_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    os.mkfifo(path)
+    assert find_weights(path).fault is WeightsFault.GGUF_UNREADABLE
 
 
 def test_a_named_file_needs_the_engine_too(tmp_path: Path) -> None:
