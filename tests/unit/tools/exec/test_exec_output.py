@@ -228,7 +228,7 @@ async def test_b073_orphans_of_a_command_are_no_zombies_of_ours(real_shell: Shel
 
 
 async def test_a_child_carries_the_marks_of_its_owner(shell: Shell) -> None:
-    # With a command behind it the shell stays what it is: it would become the sleep, and be without an environment between.
+    # With a command behind it the shell does not become the sleep, and is never without an environment on the way.
     call = asyncio.create_task(shell.run("echo $$; sleep 300; true"))
     marks = environment_of(int(await shell.reports.get()))
     assert {f"LANEWAY_OWNER={OWNER}".encode(), b"LANEWAY_RUN_ID=run_1", b"LANEWAY_CALL_ID=call_1"} <= marks
