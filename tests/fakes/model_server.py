@@ -207,11 +207,6 @@ class ModelServer:
         """What a provider is configured with."""
         return f"http://127.0.0.1:{self._port}/v1"
 
-    @property
-    def open_connections(self) -> int:
-        """Connections that clients hold open now."""
-        return len(self._connections)
-
     def answer(self, *answers: Answer, model: str | None = None) -> None:
         """Queue answers: for requests of `model`, or for whatever comes next."""
         queue = self._answers if model is None else self._by_model.setdefault(model, deque())
