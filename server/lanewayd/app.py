@@ -222,6 +222,7 @@ class Service:
             ),
             watches=RunWatches(clock),
             provider=self._models.provider,
+            candidates=self._models.candidates,
             workshop=self._workshop,
             gate=self._gate,
             sanitiser=Redactor(self._models.secrets),

@@ -15,16 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from lanewayd.errors import StartupError
+from lanewayd.settings_models import DEFAULT_AGENT, AgentSettings, ProviderSettings
 from lanewayd.settings_reader import NamePath, Raw, Reader, Tree, merge, put_text, read_toml, setting_names
-from lanewayd.settings_schema import (
-    DEFAULT_AGENT,
-    MIB,
-    AgentSettings,
-    ProviderSettings,
-    Settings,
-    is_agent_id,
-    is_postgresql_url,
-)
+from lanewayd.settings_rules import MIB, is_agent_id, is_postgresql_url
+from lanewayd.settings_schema import Settings
 
 DEFAULT_LISTEN = "127.0.0.1:50551"
 VARIABLE_PREFIX = "LANEWAY_"

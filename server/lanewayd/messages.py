@@ -1,5 +1,6 @@
 """What a model reads and writes, in one form for all providers. Pure values; see spec 05, section 1."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -26,6 +27,21 @@ class ToolOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+class ThinkingLevel(StrEnum):
+    """How much a model may think before it answers, weakest first; ADAPTIVE: the provider decides; ULTRA: MAX, and
+    guidance for sub-agents. Source: spec 04, 3.1."""
+
+    OFF = "off"
+    MINIMAL = "minimal"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    XHIGH = "xhigh"
+    MAX = "max"
+    ADAPTIVE = "adaptive"
+    ULTRA = "ultra"
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one model call, or the sum of several. `input_tokens` excludes cache reads and writes."""
@@ -36,6 +52,8 @@ class Usage:
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     unavailable: bool = False
+    cost_usd: float | None = None
+    """None: a price is not known, or nothing was used."""
 
     @property
     def total_tokens(self) -> int:
@@ -50,7 +68,17 @@ class Usage:
             self.cache_write_tokens + other.cache_write_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
             self.unavailable or other.unavailable,
+            self._cost_with(other),
         )
+
+    def _cost_with(self, other: "Usage") -> float | None:
+        """The sum, if the price of both is known; a side on which nothing was used does not matter."""
+        if self.cost_usd is None and other.cost_usd is None:
+            return None
+        if self.cost_usd is None or other.cost_usd is None:
+            unknown, known = (self, other) if self.cost_usd is None else (other, self)
+            return None if unknown.total_tokens or unknown.unavailable else known.cost_usd
+        return self.cost_usd + other.cost_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +115,29 @@ AssistantBlock = Text | Reasoning | ToolCall
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that came with a message. Its bytes are kept as the blob `blob_hash` (SHA-256, hex)."""
+
+    name: str
+    mime_type: str
+    blob_hash: str
+    size_bytes: int
+
+    @property
+    def is_image(self) -> bool:
+        """Whether a model with eyes can look at it."""
+        return self.mime_type in IMAGE_TYPES
+
+
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+@dataclass(frozen=True, slots=True)
 class UserMessage:
     """What the caller said."""
 
     text: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +187,42 @@ class ToolSpec:
     name: str
     description: str
     schema: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """USD per million tokens; None = not known."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What is known of a model, from the catalogue and the settings. The defaults stand for a model nobody knows."""
+
+    context_window: int = 200_000
+    """Tokens; what the settings lower it to is in it (R-4.130)."""
+    max_output_tokens: int = 0
+    """The most a call may ask for; 0 = not known."""
+    accepts_images: bool = False
+    can_think: bool = False
+    thinking_levels: tuple[ThinkingLevel, ...] = ()
+    """Levels the model takes besides OFF, weakest first; empty = all that its family's mapping knows (R-4.27)."""
+    effort_map: Mapping[str, str | None] = field(default_factory=dict)
+    """Level -> what is sent instead of the family's word; None = the level is not supported (R-4.27)."""
+    thinking_format: str = ""
+    """How a chat-completions service wants thinking said, if not as an effort (R-4.31): zai, qwen, ..."""
+    replays_reasoning: bool = False
+    """Old reasoning goes back to the model, not only that of the tool loop under way."""
+    prices: Prices = Prices()
+    is_known: bool = False
+    """Stands in the catalogue or the settings."""
+
+
+UNKNOWN_MODEL = ModelFacts()
 
 
 @dataclass(frozen=True, slots=True)

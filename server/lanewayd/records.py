@@ -99,6 +99,16 @@ class RunRequest:
     thread_id: str = ""
     provenance_json: str = ""
     traceparent: str = ""
+    model_source: str = ""
+    """Who named the model (models.resolve.ModelSource): it says whether others may take over."""
+    thinking: str = ""
+    """A ThinkingLevel; "" = what the session, the agent or the model has for it."""
+    max_output_tokens: int = 0
+    """Of each model call; 0 = the model's."""
+    temperature: float | None = None
+    seed: int | None = None
+    response_schema_json: str = ""
+    """JSON Schema that the answer must fit; "" = none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewayd.errors import StartupError
-from lanewayd.settings_schema import Rule, is_name, rule_of
+from lanewayd.settings_rules import Rule, is_name, rule_of
 
 Tree = dict[str, Any]
 """Name -> Tree or Raw."""

@@ -1,170 +1,15 @@
-# ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with the rules of this file
+# ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with the rules of settings_rules.py
 """Every setting: its name, type, default, range. The dataclasses are the schema; config.py reads values into them.
-A nested dataclass is a section, a mapping one with free names. `later()` reserves a name: a value for it is refused."""
+A nested dataclass is a section, a mapping one with free names. `later()` reserves a name: a value for it is refused.
+Agents and models are in settings_models.py."""
 
 import os
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
-from urllib.parse import urlsplit
 
-MIB = 1024 * 1024
-DEFAULT_AGENT = "main"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What a value must meet besides its type. `landed`: the choices this version can do; the others say so.
-    `expectation`: what `accepts` asks for, in words."""
-
-    low: float | None = None
-    high: float | None = None
-    choices: tuple[str, ...] = ()
-    landed: tuple[str, ...] = ()
-    is_later: bool = False
-    is_private: bool = False
-    """The value is never shown: it may be a secret that was put into the wrong place."""
-    expectation: str = ""
-    accepts: Callable[[str], bool] | None = None
-
-
-def setting(default: Any, **rule: Any) -> Any:
-    """A dataclass field with a default and a Rule."""
-    return field(default=default, metadata={"rule": Rule(**rule)})
-
-
-def later() -> Any:
-    """A reserved name without a capability behind it yet."""
-    return field(default=None, metadata={"rule": Rule(is_later=True)})
-
-
-def section(section_type: type) -> Any:
-    """A nested section with all its defaults."""
-    return field(default_factory=section_type)
-
-
-def rule_of(metadata: Mapping[str, Any]) -> Rule:
-    """The Rule of a dataclass field; an empty one for sections."""
-    return cast(Rule, metadata.get("rule", Rule()))
-
-
-def is_name(text: str) -> bool:
-    """Whether `text` may name an agent, a provider or a lane."""
-    return _NAME.fullmatch(text) is not None
-
-
-def is_agent_id(text: str) -> bool:
-    """Whether `text` is an agent id in its canonical form, the one that session keys hold."""
-    return _AGENT_ID.fullmatch(text) is not None
-
-
-def is_variable(text: str) -> bool:
-    """Whether `text` may name an environment variable."""
-    return _VARIABLE.fullmatch(text) is not None
-
-
-def is_base_url(text: str) -> bool:
-    """An http(s) URL with a host, without user, password, query and fragment."""
-    try:
-        parts = urlsplit(text)
-        _ = parts.port
-    except ValueError:
-        return False
-    is_plain = not (parts.query or parts.fragment or "@" in parts.netloc)
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain
-
-
-def is_model_reference(text: str) -> bool:
-    """`provider/model`, split at the first slash."""
-    provider, slash, model = text.partition("/")
-    return bool(slash) and is_name(provider) and bool(model) and model == model.strip()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSettings:
-    """One agent. In `agents.list.<id>` what is not given comes from `agents.defaults`."""
-
-    model: str | None = setting(None, accepts=is_model_reference, expectation="provider/model")
-    """None: the first provider whose key is in the environment, else the embedded model."""
-    timeout_seconds: float = setting(172_800.0, low=0)
-    """Budget of a run; 0 = unlimited."""
-    max_turns: int = setting(0, low=0)
-    """Model calls of a run at most; 0 = unlimited."""
-    max_concurrent: int | None = setting(None, low=1)
-    """Width of the lane `main`; of `agents.defaults` only. None: max(8, 4 x CPUs)."""
-    workspace: Path | None = setting(None)
-    """None: `workspaces/<agent>` in home."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentsSettings:
-    """All agents. `list` always has the agent `main`."""
-
-    defaults: AgentSettings = section(AgentSettings)
-    list: Mapping[str, AgentSettings] = field(default_factory=dict)
-
-
-APIS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
-LANDED_APIS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderSettings:
-    """A model service. The known ones have their values without any setting."""
-
-    api: str = setting("openai_chat", choices=APIS, landed=LANDED_APIS)
-    base_url: str = setting(
-        "", accepts=is_base_url, is_private=True, expectation="http(s)://host[:port][/path] without a password in it"
-    )
-    api_key_env: str | None = setting(
-        None,
-        accepts=is_variable,
-        is_private=True,
-        expectation="the name of an environment variable, not the key itself",
-    )
-    api_key_file: Path | None = setting(None)
-    timeout_seconds: float | None = setting(None, low=0.001)
-    """Limit of connecting, of the headers, and of every wait for the next event. None: the class default."""
-    self_hosted: bool | None = setting(None)
-    """None: decided by the host (loopback and private addresses are self-hosted)."""
-
-    @property
-    def needs_key(self) -> bool:
-        """A place for a key is named; without one, requests carry none."""
-        return self.api_key_file is not None or self.api_key_env is not None
-
-    @property
-    def key_source(self) -> str:
-        """Where the key is looked for, in words; empty if none is needed."""
-        if self.api_key_file is not None:
-            return f"the file {self.api_key_file}"
-        return f"the environment variable {self.api_key_env}" if self.api_key_env else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalModelSettings:
-    """The embedded model. `gguf`: another one than the installed."""
-
-    enabled: bool = setting(True)
-    gguf: Path | None = setting(None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelsSettings:
-    """How models are reached."""
-
-    providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
-    transport: str = setting("aiohttp", choices=("aiohttp", "httpx"))
-    idle_timeout_seconds: float | None = setting(None, low=0.001)
-    """Longest wait for the next event of a provider. None: 120, self-hosted 300."""
-    first_event_timeout_seconds: float | None = setting(None, low=0.001)
-    """Longest wait for the first event. None: as the others."""
-    local: LocalModelSettings = section(LocalModelSettings)
+from lanewayd.settings_models import AgentsSettings, ModelsSettings
+from lanewayd.settings_rules import MIB, is_store_url, is_variable, later, section, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,16 +117,6 @@ class DrainSettings:
     timeout_s: float = setting(300.0, low=0)
     announce_s: float = setting(0.0, low=0)
     park_s: float = setting(10.0, low=0)
-
-
-def is_store_url(text: str) -> bool:
-    """`sqlite:///` and a path, or a PostgreSQL URL."""
-    return (text.startswith("sqlite:///") and len(text) > len("sqlite:///")) or is_postgresql_url(text)
-
-
-def is_postgresql_url(text: str) -> bool:
-    """Whether the store is a PostgreSQL server."""
-    return text.startswith(("postgresql://", "postgres://"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

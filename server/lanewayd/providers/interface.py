@@ -3,11 +3,13 @@
 The loop never sees a provider's words, an HTTP library or an exception: a failure is the last event.
 """
 
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from lanewayd.messages import AssistantMessage, Message, RunError, ToolSpec
+from lanewayd.messages import UNKNOWN_MODEL, AssistantMessage, Message, ModelFacts, RunError, ThinkingLevel, ToolSpec
+
+DEFAULT_OUTPUT_CAP = 32_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,28 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     idle_timeout_cap_s: float | None = None
     """The idle watchdog never waits longer than this (a finite run budget); None = no cap."""
+    facts: ModelFacts = UNKNOWN_MODEL
+    profile: str = ""
+    """The credential to use, by its name in the settings; "" = the provider's only one."""
+    thinking: ThinkingLevel | None = None
+    """None: nothing is said about thinking, the provider's own default holds."""
+    max_output_tokens: int = 0
+    """What the run asks for; 0 = nothing, see `output_cap`."""
+    temperature: float | None = None
+    seed: int | None = None
+    response_schema: Mapping[str, Any] | None = None
+    """JSON Schema of the answer; a family with a feature of its own for it says it there, the others say nothing."""
+    images: Mapping[str, bytes] = field(default_factory=dict)
+    """Contents by `Attachment.blob_hash`; an attachment whose content is not here is named in the text only."""
+    cache_key: str = ""
+    """The same for all calls of a session; helps services that cache prompts by a key. "" = none."""
+    cache_retention: str = "short"
+    """How long a prompt cache shall live: none, short or long (spec 04, 10.2)."""
+
+    @property
+    def output_cap(self) -> int:
+        """Output tokens to ask for: what the run says, else the model's most up to 32,000 (R-4.30); 0 = not known."""
+        return self.max_output_tokens or min(self.facts.max_output_tokens, DEFAULT_OUTPUT_CAP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from typing import Protocol
 
 from lanewayd.clock import Clock
 from lanewayd.loop.interface import StepGate, Workplace
+from lanewayd.models.candidates import Candidate
 from lanewayd.providers.interface import Provider
-from lanewayd.records import Run
+from lanewayd.records import Run, RunRequest
 from lanewayd.runs.contexts import Contexts
 from lanewayd.runs.ids import Ids
 from lanewayd.runs.watches import RunWatches
@@ -60,6 +61,8 @@ class Collaborators:
     watches: RunWatches
     provider: Callable[[str], Provider]
     """The provider of a name; raises LanewayError when its settings are gone."""
+    candidates: Callable[[RunRequest], tuple[Candidate, ...]]
+    """The models of a run in the order in which they are called; at least one. Raises LanewayError as `provider`."""
     workshop: Workshop
     gate: StepGate
     sanitiser: EventSanitiser

@@ -63,8 +63,8 @@ class Execution:
             standing = await self._standing()
             if standing.final is not None:
                 return finished(standing.final, standing.usage)
-            provider_name, _, model = run.request.model.partition("/")
-            loop = self._loop(self._with.provider(provider_name), model)
+            candidate = self._with.candidates(run.request)[0]
+            loop = self._loop(self._with.provider(candidate.provider), candidate.model)
         except LanewayError as error:
             return failed(RunError(error.code.value, error.message))
         try:

@@ -113,6 +113,12 @@ def _rest_json(request: RunRequest) -> str:
             "account_id": request.account_id,
             "thread_id": request.thread_id,
             "provenance_json": request.provenance_json,
+            "model_source": request.model_source,
+            "thinking": request.thinking,
+            "max_output_tokens": request.max_output_tokens,
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "response_schema_json": request.response_schema_json,
         }
     )
 

@@ -126,6 +126,7 @@ def _usage_json(usage: Usage) -> dict[str, Any]:
         "cache_write_tokens": usage.cache_write_tokens,
         "reasoning_tokens": usage.reasoning_tokens,
         "unavailable": usage.unavailable,
+        **({} if usage.cost_usd is None else {"cost_usd": usage.cost_usd}),
     }
 
 

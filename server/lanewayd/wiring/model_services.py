@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from lanewayd.clock import Clock
 from lanewayd.config import SCRIPTED_PROVIDER, read_api_key
 from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.models.candidates import Candidate
 from lanewayd.models.resolve import LOCAL_PROVIDER, ModelWishes, ProviderFacts, resolve_model
 from lanewayd.providers.call_ids import random_call_id
 from lanewayd.providers.http_provider import HttpProvider, HttpService, make_transport
 from lanewayd.providers.interface import Provider
 from lanewayd.providers.scripted import ScriptedProvider
+from lanewayd.records import RunRequest
 from lanewayd.runs.admin import AgentListing, ModelListing
-from lanewayd.settings_schema import ProviderSettings, Settings
+from lanewayd.settings_models import ProviderSettings
+from lanewayd.settings_schema import Settings
 from lanewayd.wiring.dialects import make_dialect
 from lanewayd.wiring.local_model import LocalModel
 
@@ -46,6 +49,10 @@ class ModelServices:
         if provider is None:
             provider = self._providers[name] = self._make(name)
         return provider
+
+    def candidates(self, request: RunRequest) -> tuple[Candidate, ...]:
+        """The models of a run in the order in which they are called."""
+        return (Candidate.of(request.model),)
 
     async def close(self) -> None:
         """Give all connections back."""

@@ -22,6 +22,7 @@ from lanewayd.messages import (
     ToolResultMessage,
     Usage,
 )
+from lanewayd.models.candidates import Candidate
 from lanewayd.providers.interface import Done, Failed, ModelRequest, StreamEvent, TextDelta
 from lanewayd.records import Entry, Run
 from lanewayd.runs.collaborators import Collaborators, RunSettings
@@ -212,6 +213,7 @@ class Bench:
             locks=self.locks,
             watches=self.watches,
             provider=lambda _name: self.provider,
+            candidates=lambda request: (Candidate.of(request.model),),
             workshop=self.workshop,
             gate=self.park_gate,
             sanitiser=Redactor(()),

@@ -1,0 +1,43 @@
+-- Settings of sessions, costs, structured answers, and the health of credentials.
+
+-- What UpdateSession stored, as a JSON object; '' = nothing. `cost_usd` NULL = no price was known.
+-- `fallback_model` is the model that took over when the selected one failed, as watchers were last told; '' = none.
+ALTER TABLE sessions ADD COLUMN settings_json TEXT NOT NULL DEFAULT '';
+ALTER TABLE sessions ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN cost_usd REAL;
+ALTER TABLE sessions ADD COLUMN fallback_model TEXT NOT NULL DEFAULT '';
+
+-- The structured answer of a run; '' = none.
+ALTER TABLE run_texts ADD COLUMN output_json TEXT NOT NULL DEFAULT '';
+
+DROP VIEW run_rows;
+
+CREATE VIEW run_rows AS
+SELECT
+    r.*,
+    t.message,
+    t.extra_system_prompt,
+    t.request_json,
+    t.error_json,
+    t.payloads_json,
+    t.usage_json,
+    t.output_json
+FROM runs AS r
+INNER JOIN run_texts AS t ON t.accepted_no = r.accepted_no;
+
+-- The failure windows of a provider's credentials (spec 04, 4.2), which outlive a restart.
+CREATE TABLE credential_health (
+    provider TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    state_json TEXT NOT NULL,
+    PRIMARY KEY (provider, profile)
+) STRICT, WITHOUT ROWID;
+
+-- Which credential of a provider a session stays with (R-4.41).
+CREATE TABLE credential_pins (
+    session_id TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    PRIMARY KEY (session_id, provider)
+) STRICT, WITHOUT ROWID;
