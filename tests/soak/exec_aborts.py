@@ -48,6 +48,8 @@ HEAP_LIMIT_BYTES = 2048.0
 """Per abort. The pages that the database keeps of its rows are among it: they fill up over thousands of runs."""
 OBJECTS_ALLOWED = 12
 OWNER = b"LANEWAY_OWNER="
+EXEC_LIMIT_S = 2.0
+"""A shell that becomes its `sleep` has no command line for a moment."""
 
 
 class ExecAborts:
@@ -136,8 +138,9 @@ class _Aborts:
         is_early = chance.random() < AT_ONCE_SHARE
         await server.event(run_id, _is_begun if is_early else _is_ready)
         if not is_early:
-            self._owners |= owners_of(living(mark))
-            if not living(mark):
+            pids = await _there(mark)
+            self._owners |= owners_of(pids)
+            if not pids:
                 self._say(number, command, "is ready, but nothing lives")
         began = time.monotonic()
         receipt = await server.agent.Abort(agent_pb2.AbortRequest(run_id=run_id))
@@ -156,6 +159,14 @@ class _Aborts:
 
     def _peak(self, name: str, began: float) -> None:
         self._peaks[name] = max(self._peaks[name], time.monotonic() - began)
+
+
+async def _there(mark: str) -> list[int]:
+    """The living processes with the mark, as soon as there is one; [] = there is none for EXEC_LIMIT_S."""
+    deadline = time.monotonic() + EXEC_LIMIT_S
+    while not (pids := living(mark)) and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel tells nobody of an exec
+        await asyncio.sleep(0)
+    return pids
 
 
 def _is_begun(event: event_pb2.Event) -> bool:
