@@ -27,6 +27,29 @@ class ToolOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+class FailureClass(StrEnum):
+    """Why a model call failed, as what is done about it asks: finer than the reasons of the contract (spec 04, 5)."""
+
+    AUTH = "auth"
+    AUTH_PERMANENT = "auth_permanent"
+    BILLING = "billing"
+    RATE_LIMIT = "rate_limit"
+    OVERLOADED = "overloaded"
+    SERVER_ERROR = "server_error"
+    TIMEOUT = "timeout"
+    """Also what never came about or broke off: refused, reset and cut connections."""
+    MODEL_NOT_FOUND = "model_not_found"
+    SESSION_EXPIRED = "session_expired"
+    CONTEXT_OVERFLOW = "context_overflow"
+    REFUSAL = "refusal"
+    FORMAT = "format"
+    """The request itself was rejected; the same one will be again."""
+    NO_ERROR_DETAILS = "no_error_details"
+    UNCLASSIFIED = "unclassified"
+    EMPTY_RESPONSE = "empty_response"
+    UNKNOWN = "unknown"
+
+
 class ThinkingLevel(StrEnum):
     """How much a model may think before it answers, weakest first; ADAPTIVE: the provider decides; ULTRA: MAX, and
     guidance for sub-agents. Source: spec 04, 3.1."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lanewayd.messages import UNKNOWN_MODEL, ModelFacts
+from lanewayd.messages import UNKNOWN_MODEL, ModelFacts, ThinkingLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +12,8 @@ class Candidate:
     provider: str
     model: str
     facts: ModelFacts = UNKNOWN_MODEL
+    thinking: ThinkingLevel | None = None
+    """What this run asks of this model, as the model can do it (R-4.19, R-4.22); None = nothing is said."""
 
     @classmethod
     def of(cls, reference: str, facts: ModelFacts = UNKNOWN_MODEL) -> "Candidate":
