@@ -4,20 +4,15 @@ Owner of the run's message in progress and of the calls whose results are not in
 close a run, whatever stopped it: the text so far is kept once, and every call gets its result.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lanewayd.clock import TimerHandle
-from lanewayd.errors import ClaimLost
 from lanewayd.events import (
-    AssistantDelta,
     EventPayload,
     Lifecycle,
     LifecyclePhase,
     MessageEnded,
     NewEvent,
-    ReasoningDelta,
     ToolPhase,
     ToolProgress,
 )
@@ -46,14 +41,12 @@ from lanewayd.runs.call_rows import (
     with_cause,
 )
 from lanewayd.runs.collaborators import Collaborators
-from lanewayd.runs.deltas import DeltaMerger, Piece
+from lanewayd.runs.open_message import OpenMessage
 from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, end_of, terminal_of
 from lanewayd.runs.runlog import RunLog
 from lanewayd.store.interface import RunChange, RunEnd
 from lanewayd.tools.interface import ToolResult
 from lanewayd.transcript.entries import assistant_body, tool_result_body
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -76,23 +69,22 @@ class RunRecorder:
         self._log = log
         self._clock = collaborators.clock
         self._ids = collaborators.ids
-        self._interval_s = collaborators.settings.delta_interval_s
         self._sanitiser = collaborators.sanitiser
         self._watches = collaborators.watches
         self._has_pending_error = False
         self._started_s = self._clock.monotonic()
-        self._message_id = self._ids.message()
-        self._is_message_open = False
-        """Its id stands in the run's row."""
-        self._merger = DeltaMerger(self._interval_s)
-        self._text: list[str] = []
+        self._message = OpenMessage(
+            log=log,
+            clock=self._clock,
+            ids=self._ids,
+            interval_s=collaborators.settings.delta_interval_s,
+            emit=lambda events, open_message_id: self._append(*events, open_message_id=open_message_id),
+        )
         self._last_text = ""
         self._last_entry_id = ""
-        self._timer: TimerHandle | None = None
         self._calls: dict[str, _OpenCall] = {}
         self._usage = Usage()
         self._is_closed = False
-        log.on_caught_up = self._caught_up
 
     @property
     def used_s(self) -> float:
@@ -107,7 +99,7 @@ class RunRecorder:
     @property
     def last_text(self) -> str:
         """What the run said last: the message in progress, else the last one that ended."""
-        return "".join(self._text) or self._last_text
+        return self._message.text or self._last_text
 
     def resume(self, rows: Sequence[ToolCallRow], *, last_text: str, usage: Usage) -> list[ToolResultMessage]:
         """Go on where an earlier dispatch stood: take over its open calls, return the results that are known.
@@ -131,15 +123,15 @@ class RunRecorder:
     # --- what the loop tells (loop.interface.Recorder) ---------------------------------------------------------------
 
     def text(self, content_index: int, text: str) -> None:
-        text = valid_text(text)
-        self._text.append(text)
-        self._show(False, content_index, text)
+        self._got_over_error()
+        self._message.show(False, content_index, valid_text(text))
 
     def reasoning(self, content_index: int, text: str) -> None:
-        self._show(True, content_index, valid_text(text))
+        self._got_over_error()
+        self._message.show(True, content_index, valid_text(text))
 
     def block_ended(self) -> None:
-        self._emit_pieces(self._merger.flush(self._clock.monotonic()))
+        self._message.flush()
 
     def message_ended(self, message: AssistantMessage) -> None:
         self.block_ended()
@@ -159,7 +151,7 @@ class RunRecorder:
         )
         self._append(
             self._ended_event(message, entry_id),
-            entries=(self._entry(entry_id, EntryKind.ASSISTANT, assistant_body(message, self._message_id)),),
+            entries=(self._entry(entry_id, EntryKind.ASSISTANT, assistant_body(message, self._message.message_id)),),
             tool_calls=rows,
             open_message_id="",
             got_on=not rows,
@@ -167,11 +159,9 @@ class RunRecorder:
         self._calls = {row.call_id: _OpenCall(row) for row in rows}
         self._last_text = message.text
         self._usage += message.usage
-        self._next_message()
+        self._message.next()
 
     def retry(self, error: RunError, *, attempt: int, delay_s: float) -> None:
-        self._merger.flush(self._clock.monotonic())
-        void = self._message_id if self._merger.has_shown else ""
         self._append(
             Lifecycle(
                 LifecyclePhase.RETRY,
@@ -179,7 +169,7 @@ class RunRecorder:
                 error=error,
                 attempt=attempt,
                 delay_s=delay_s,
-                void_message_id=void,
+                void_message_id=self._message.void(),
                 provider=error.provider,
                 model=error.model,
             ),
@@ -187,7 +177,6 @@ class RunRecorder:
         )
         self._has_pending_error = True
         self._watches.set_pending_error(self._run.run_id, error)
-        self._next_message()
 
     async def launch(self, calls: Sequence[ToolCall], *, durable: bool) -> None:
         if not durable:
@@ -231,7 +220,7 @@ class RunRecorder:
 
     def hand_over(self, *, is_cut: bool) -> None:
         """Leave the run to the next process (D-18). `is_cut`: its launched calls were stopped: that is their result."""
-        self._stop_timer()
+        self._message.close()
         if is_cut:
             for call in self._calls.values():
                 if call.result is None and call.row.state is ToolCallState.LAUNCHED:
@@ -246,18 +235,20 @@ class RunRecorder:
 
         A run that did not succeed shows what it said last, and the usage up to there.
         """
-        self._stop_timer()
+        self._message.close()
         if outcome.state is not RunState.SUCCEEDED:
             outcome = replace(outcome, text=self.last_text, usage=outcome.usage or self._usage)
-        events: list[EventPayload] = self._piece_events(self._merger.flush(self._clock.monotonic()))
+        events = self._message.rest()
         entries: list[NewEntry] = []
-        partial = "".join(self._text)
+        partial = self._message.text
         if partial.strip():
             stop = StopReason.ERROR if outcome.error is not None else StopReason.ABORTED
             provider, _, model = self._run.request.model.partition("/")
             message = AssistantMessage((Text(partial),), provider, model, stop)
             entry_id = self._ids.entry()
-            entries.append(self._entry(entry_id, EntryKind.ASSISTANT, assistant_body(message, self._message_id)))
+            entries.append(
+                self._entry(entry_id, EntryKind.ASSISTANT, assistant_body(message, self._message.message_id))
+            )
             events.append(self._ended_event(message, entry_id))
         rows = []
         for call in self._calls.values():
@@ -285,54 +276,10 @@ class RunRecorder:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _show(self, is_reasoning: bool, content_index: int, text: str) -> None:
-        if self._has_pending_error:
-            self._got_over_error()
-        now_s = self._clock.monotonic()
-        holds_on = self._log.is_behind and self._interval_s > 0
-        pieces = self._merger.add(is_reasoning, content_index, text, now_s, holds_on=holds_on)
-        if pieces:
-            self._emit_pieces(pieces)
-        if not holds_on:
-            self._time_flush(now_s)
-
-    def _time_flush(self, now_s: float) -> None:
-        """Held text is shown when it is due, or when the log has caught up, whichever is later."""
-        if self._timer is None and (due_at := self._merger.due_at) is not None:
-            self._timer = self._clock.call_later(max(0.0, due_at - now_s), self._flush_due)
-
-    def _flush_due(self) -> None:
-        self._timer = None
-        if self._log.is_behind:
-            return  # the log tells when it has caught up
-        try:
-            self.block_ended()
-        except ClaimLost:
-            logger.debug("held text of an overtaken run dropped", extra={"run_id": self._run.run_id})
-
-    def _caught_up(self) -> None:
-        if not self._is_closed:
-            self._time_flush(self._clock.monotonic())
-
-    def _emit_pieces(self, pieces: Sequence[Piece]) -> None:
-        if pieces:
-            # Once for a message: each mention is a write to the run's row.
-            open_message_id = None if self._is_message_open else self._message_id
-            self._is_message_open = True
-            self._append(*self._piece_events(pieces), open_message_id=open_message_id)
-
-    def _piece_events(self, pieces: Sequence[Piece]) -> list[EventPayload]:
-        return [
-            (ReasoningDelta if piece.is_reasoning else AssistantDelta)(
-                self._message_id, piece.content_index, piece.offset, piece.text
-            )
-            for piece in pieces
-        ]
-
     def _ended_event(self, message: AssistantMessage, entry_id: str) -> MessageEnded:
         cut = cut_utf8(message.text, MAX_TEXT_BYTES)
         return MessageEnded(
-            self._message_id,
+            self._message.message_id,
             "assistant",
             entry_id,
             cut.text,
@@ -376,18 +323,6 @@ class RunRecorder:
                 end=end,
             )
         )
-
-    def _next_message(self) -> None:
-        self._stop_timer()
-        self._message_id = self._ids.message()
-        self._is_message_open = False
-        self._merger = DeltaMerger(self._interval_s)
-        self._text = []
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _got_over_error(self) -> None:
         if self._has_pending_error:
