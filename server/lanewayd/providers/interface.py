@@ -121,6 +121,12 @@ class Dialect(Protocol):
     def headers(self, api_key: str) -> dict[str, str]:
         """What the family wants in the headers: the key where it belongs, unless it is empty, and whatever else."""
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        """Whether `encode` has the service itself hold the answer to `request.response_schema`; False without one.
+
+        Where it is False nothing of the schema is sent, and the caller has to ask for it in words.
+        """
+
     def encode(self, request: ModelRequest) -> bytes:
         """The request body, JSON in UTF-8 without lone surrogates."""
 

@@ -35,6 +35,9 @@ class AnthropicMessages:
             headers["x-api-key"] = api_key
         return headers
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        return False
+
     def encode(self, request: ModelRequest) -> bytes:
         return encode_request(request)
 

@@ -28,6 +28,9 @@ class Gemini:
         # A key in the address, as the API takes it too, would stand in the logs of every proxy.
         return {"x-goog-api-key": api_key} if api_key else {}
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        return False
+
     def encode(self, request: ModelRequest) -> bytes:
         return encode_request(request)
 

@@ -62,6 +62,9 @@ class LocalChat:
     def headers(self, api_key: str) -> dict[str, str]:
         return self._chat.headers(api_key)
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        return False
+
     def encode(self, request: ModelRequest) -> bytes:
         question = self.question(request)
         messages = plain_messages(request.messages, self._manners.wording, reminds=question is None)

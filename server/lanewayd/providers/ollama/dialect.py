@@ -25,6 +25,9 @@ class Ollama:
     def headers(self, api_key: str) -> dict[str, str]:
         return {"accept": "application/x-ndjson, application/json", **bearer(api_key)}
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        return False
+
     def encode(self, request: ModelRequest) -> bytes:
         return encode_request(request)
 

@@ -28,6 +28,9 @@ class OpenAIChat:
     def headers(self, api_key: str) -> dict[str, str]:
         return bearer(api_key)
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        return False
+
     def encode(self, request: ModelRequest) -> bytes:
         return encode_request(request, max_call_id_chars=self._max_call_id_chars)
 

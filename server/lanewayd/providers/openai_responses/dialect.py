@@ -30,6 +30,9 @@ class OpenAIResponses:
     def headers(self, api_key: str) -> dict[str, str]:
         return bearer(api_key)
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        return False
+
     def encode(self, request: ModelRequest) -> bytes:
         return encode_request(request, provider=self._provider)
 

@@ -1,0 +1,86 @@
+"""Which attachments a model is shown and what it reads of the others. Pure; shared by all dialects.
+
+Works on the request's copy; the stored transcript is never changed. Source: spec 06, R-6.68 and R-6.69; spec 05,
+R-5.116 and R-5.117.
+"""
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lanewayd.messages import AssistantMessage, Attachment, Message, StopReason, UserMessage
+from lanewayd.providers.interface import ModelRequest
+
+TURNS_WITH_IMAGES = 3
+"""Completed turns before the current one whose images are sent again; older ones are only named."""
+_MAX_NAME_CHARS = 200
+_COMPLETED = (StopReason.STOP, StopReason.LENGTH)
+
+
+def shown_messages(request: ModelRequest) -> tuple[Message, ...]:
+    """The request's messages; what is left in a message's `attachments` goes to the model as images behind its text.
+
+    Each of those has its type in IMAGE_TYPES and its content, not empty, in `request.images`. Every other attachment
+    became a line of the text that names it and says why it cannot be seen. Idempotent.
+    """
+    messages = request.messages
+    if not any(isinstance(message, UserMessage) and message.attachments for message in messages):
+        return messages
+    oldest = _oldest_with_images(messages)
+    return tuple(
+        _shown(message, request, is_old=place < oldest)
+        if isinstance(message, UserMessage) and message.attachments
+        else message
+        for place, message in enumerate(messages)
+    )
+
+
+def image_base64(request: ModelRequest, image: Attachment) -> str:
+    """The content of an attachment that `shown_messages` left, as the JSON of every family holds it."""
+    return b64encode(request.images[image.blob_hash]).decode("ascii")
+
+
+def _oldest_with_images(messages: Sequence[Message]) -> int:
+    """The place from which on images are sent: the begin of the third last completed turn before the current one."""
+    turns: list[int] = []
+    """Where the completed turns begin; the last user message begins the current one."""
+    begin, is_completed = -1, False
+    for place, message in enumerate(messages):
+        if isinstance(message, UserMessage):
+            if is_completed:
+                turns.append(begin)
+            begin, is_completed = place, False
+        elif isinstance(message, AssistantMessage) and begin >= 0:
+            is_completed = is_completed or message.stop_reason in _COMPLETED
+    return turns[-TURNS_WITH_IMAGES] if len(turns) >= TURNS_WITH_IMAGES else 0
+
+
+def _shown(message: UserMessage, request: ModelRequest, *, is_old: bool) -> UserMessage:
+    images: list[Attachment] = []
+    notes: list[str] = []
+    for attachment in message.attachments:
+        if hindrance := _hindrance(attachment, request, is_old=is_old):
+            notes.append(f"[{_name(attachment)}: {hindrance}]")
+        else:
+            images.append(attachment)
+    if not notes:
+        return message
+    text = "\n".join([*([message.text] if message.text.strip() else []), *notes])
+    return replace(message, text=text, attachments=tuple(images))
+
+
+def _hindrance(attachment: Attachment, request: ModelRequest, *, is_old: bool) -> str:
+    """Why the model does not get the content; "" if it does."""
+    if not attachment.is_image:
+        return f"attached file, {attachment.mime_type or 'type not known'}, {attachment.size_bytes} bytes"
+    if not request.facts.accepts_images:
+        return "attached image, not shown because this model does not take images"
+    if is_old:
+        return "attached image, already processed"
+    if not request.images.get(attachment.blob_hash):
+        return "attached image, its content is not available"
+    return ""
+
+
+def _name(attachment: Attachment) -> str:
+    return " ".join(attachment.name.split())[:_MAX_NAME_CHARS] or "attachment"
