@@ -75,15 +75,34 @@ class Usage:
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     unavailable: bool = False
+    """A call did not say all that it used: the figures are what is known, not measurements."""
     cost_usd: float | None = None
-    """None: a price is not known, or nothing was used."""
+    """Of the calls whose prices are known; None = of none, or nothing was used."""
+    is_cost_partial: bool = False
+    """Beside those in `cost_usd` there were calls whose prices are not known."""
 
     @property
     def total_tokens(self) -> int:
         """Input, cached input and output; reasoning tokens are part of the output."""
-        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
+        return self.context_tokens + self.output_tokens
+
+    @property
+    def context_tokens(self) -> int:
+        """What the model read: of a session's last call the size of its context (R-8.74)."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def whole_cost_usd(self) -> float | None:
+        """The cost, if every price is known (R-8.76)."""
+        return None if self.is_cost_partial else self.cost_usd
+
+    @property
+    def lacks_prices(self) -> bool:
+        """Something was used whose price is not known."""
+        return self.is_cost_partial or (self.cost_usd is None and self.total_tokens > 0)
 
     def __add__(self, other: "Usage") -> "Usage":
+        known = [usage.cost_usd for usage in (self, other) if usage.cost_usd is not None]
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -91,17 +110,9 @@ class Usage:
             self.cache_write_tokens + other.cache_write_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
             self.unavailable or other.unavailable,
-            self._cost_with(other),
+            sum(known) if known else None,
+            bool(known) and (self.lacks_prices or other.lacks_prices),
         )
-
-    def _cost_with(self, other: "Usage") -> float | None:
-        """The sum, if the price of both is known; a side on which nothing was used does not matter."""
-        if self.cost_usd is None and other.cost_usd is None:
-            return None
-        if self.cost_usd is None or other.cost_usd is None:
-            unknown, known = (self, other) if self.cost_usd is None else (other, self)
-            return None if unknown.total_tokens or unknown.unavailable else known.cost_usd
-        return self.cost_usd + other.cost_usd
 
 
 @dataclass(frozen=True, slots=True)

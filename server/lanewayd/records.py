@@ -157,6 +157,8 @@ class Run:
     truncated: bool = False
     payloads: tuple[Payload, ...] = ()
     usage: Usage | None = None
+    void_usage: Usage = field(default_factory=Usage)
+    """What calls used that left no entry: they failed and were tried again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ async def test_a_session_shows_what_happened_in_it(service: RunningService, mode
     assert (session.active_run_id, session.queued_runs) == ("", 0)
     run = await get_run(service, first.run_id)
     assert session.usage == run.usage
-    assert session.context_tokens == run.usage.total_tokens
+    assert session.context_tokens == run.usage.input_tokens
     assert session.created_at == session.last_interaction_at == run.accepted_at
     second = await service.accept("two", session_id=first.session_id)
     await service.wait(second.run_id)

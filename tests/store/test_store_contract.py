@@ -137,7 +137,7 @@ async def test_the_end_writes_the_result_and_the_sums_of_the_session(store: Stor
     for run_id in ("r1", "r2"):
         await running(store, run_id)
         payloads = (Payload("cut", truncated=True, total_bytes=99),)
-        usage = Usage(10, 5, 3, 2, 1, unavailable=run_id == "r2")
+        usage = Usage(10, 5, 3, 2, 1, unavailable=run_id == "r2", cost_usd=0.25)
         end = ends(payloads=payloads, usage=usage, truncated=True, stop_reason="length", context_tokens=77)
         appended = await store.append(append_to(run_id, 2, end))
         run = await stored_run(store, run_id)
@@ -146,8 +146,37 @@ async def test_the_end_writes_the_result_and_the_sums_of_the_session(store: Stor
         assert (run.payloads, run.usage) == (payloads, usage)
     session = await store.session(TENANT, SESSION)
     assert session is not None
-    assert session.usage == Usage(20, 10, 6, 4, 2, unavailable=True)
+    assert session.usage == Usage(20, 10, 6, 4, 2, unavailable=True, cost_usd=0.5)
     assert (session.context_tokens, session.last_run_id, session.last_state) == (77, "r2", RunState.SUCCEEDED)
+
+
+@pytest.mark.parametrize(
+    "uses",
+    [
+        [Usage(1, cost_usd=0.5), Usage(2)],
+        [Usage(1), Usage(2, cost_usd=0.5), Usage(3, cost_usd=0.0)],
+        [Usage(1), Usage(2)],
+        [Usage(), Usage(2, cost_usd=0.5)],
+        [Usage(1, cost_usd=0.5, is_cost_partial=True), Usage(2, cost_usd=0.5)],
+    ],
+    ids=["one unknown price", "unknown first", "none known", "nothing used", "a run of both"],
+)
+async def test_the_cost_of_a_session_adds_up_as_usage_does(store: Store, uses: list[Usage]) -> None:
+    for number, usage in enumerate(uses):
+        await running(store, f"r{number}")
+        await store.append(append_to(f"r{number}", 2, ends(usage=usage)))
+    session = await store.session(TENANT, SESSION)
+    assert session is not None
+    assert session.usage == sum(uses, Usage())
+
+
+async def test_what_calls_without_an_entry_used_is_kept(store: Store) -> None:
+    await running(store, "r1")
+    assert (await stored_run(store, "r1")).void_usage == Usage()
+    await store.append(append_to("r1", 2, RunChange(void_usage=Usage(3)), RunChange(void_usage=Usage(5, cost_usd=1.5))))
+    await store.append(append_to("r1", 2, RunChange(used_s=1.0)))
+    run = await stored_run(store, "r1")
+    assert (run.void_usage, run.usage) == (Usage(5, cost_usd=1.5), None)
 
 
 async def test_a_failed_run_keeps_its_error(store: Store) -> None:

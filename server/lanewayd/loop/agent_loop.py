@@ -10,7 +10,7 @@ from lanewayd.loop.interface import LoopEnd, LoopStart, Recorder, StepGate
 from lanewayd.loop.limits import no_tools_error, turn_cap_error
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
-from lanewayd.messages import AssistantMessage, Message, StopReason, ToolCall
+from lanewayd.messages import UNKNOWN_MODEL, AssistantMessage, Message, ModelFacts, StopReason, ToolCall
 from lanewayd.providers.interface import Failed, ModelRequest
 from lanewayd.tools.interface import Toolset
 
@@ -24,6 +24,7 @@ class LoopPlan:
     system: str
     max_turns: int
     idle_timeout_cap_s: float | None
+    facts: ModelFacts = UNKNOWN_MODEL
 
 
 class AgentLoop:
@@ -49,26 +50,25 @@ class AgentLoop:
     async def run(self, start: LoopStart) -> LoopEnd:
         """Work until the model gives an answer without calls, fails for good, or the turn cap is met."""
         messages: list[Message] = list(start.messages)
-        turns, usage = start.turns, start.usage
+        turns = start.turns
         if self._toolset.is_emptied_by_policy:
-            return LoopEnd(usage, error=no_tools_error())
+            return LoopEnd(error=no_tools_error())
         if start.unsettled:
             self._gate.check()
             messages.extend(await self._batch.run(start.unsettled, known=start.known))
         while True:
             error = turn_cap_error(turns, self._plan.max_turns)
             if error is not None:
-                return LoopEnd(usage, error=error)
+                return LoopEnd(error=error)
             outcome = await self._turn.call(self._request(messages))
             turns += 1
             if isinstance(outcome, Failed):
-                return LoopEnd(usage + outcome.partial.usage, outcome.partial, outcome.error)
+                return LoopEnd(outcome.partial, outcome.error)
             message = _with_calls_to_run(outcome.message)
-            usage += message.usage
             messages.append(message)
             self._recorder.message_ended(message)
             if not message.tool_calls:
-                return LoopEnd(usage, message, messages=tuple(messages))
+                return LoopEnd(message, messages=tuple(messages))
             self._gate.check()
             messages.extend(await self._batch.run(message.tool_calls))
 
@@ -79,6 +79,7 @@ class AgentLoop:
             messages=tuple(messages),
             tools=self._toolset.specs,
             idle_timeout_cap_s=self._plan.idle_timeout_cap_s,
+            facts=self._plan.facts,
         )
 
 

@@ -1,7 +1,7 @@
 """What the loop needs from the run it works for: a recorder of what happens, and a gate it passes before each step."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from lanewayd.messages import AssistantMessage, Message, RunError, ToolCall, ToolResultMessage, Usage
@@ -29,6 +29,13 @@ class Recorder(Protocol):
 
     def message_ended(self, message: AssistantMessage) -> None:
         """The message is complete: its entry, its event, and a REQUESTED row for each of its calls."""
+
+    @property
+    def usage(self) -> Usage:
+        """What all calls of the run have used, those of earlier dispatches and those that failed included."""
+
+    def call_failed(self, usage: Usage) -> None:
+        """A call ended without a message that counts; it used this. What becomes of it is told next."""
 
     def retry(self, error: RunError, *, attempt: int, delay_s: float) -> None:
         """The call failed and is tried again; what it showed is void."""
@@ -60,7 +67,6 @@ class LoopStart:
 
     messages: tuple[Message, ...]
     turns: int = 0
-    usage: Usage = field(default_factory=Usage)
     unsettled: tuple[ToolCall, ...] = ()
     """Calls of the last message that have no results in the transcript yet."""
     known: tuple[ToolResultMessage, ...] = ()
@@ -71,7 +77,6 @@ class LoopStart:
 class LoopEnd:
     """How the loop ended: with the model's last message, or with an error."""
 
-    usage: Usage
     message: AssistantMessage | None = None
     error: RunError | None = None
     messages: tuple[Message, ...] = ()

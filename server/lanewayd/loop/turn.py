@@ -5,6 +5,7 @@ from contextlib import aclosing
 from lanewayd.clock import Clock
 from lanewayd.errors import ErrorCode
 from lanewayd.loop.captured import captured_answer, captured_request
+from lanewayd.loop.costs import with_cost
 from lanewayd.loop.interface import Recorder, StepGate
 from lanewayd.loop.retry import retry_delay_s
 from lanewayd.messages import AssistantMessage, RunError, StopReason
@@ -54,7 +55,9 @@ class ModelTurn:
             if call.captures_content:
                 call.sent(captured_request(request))
             outcome, chunks = await self._stream(request, call)
+            outcome = with_cost(outcome, request.facts.prices)
             if isinstance(outcome, Failed):
+                self._recorder.call_failed(outcome.partial.usage)
                 call.failed(error_type=outcome.error.reason, tokens=outcome.partial.usage, chunks=chunks)
                 return outcome
             message = outcome.message

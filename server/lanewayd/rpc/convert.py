@@ -21,6 +21,8 @@ MAX_DURATION_S = 10_000 * 31_557_600
 """10,000 years, the range of google.protobuf.Duration."""
 
 _NANOS = 1_000_000_000
+_USD_DIGITS = 9
+"""Less than a token of the cheapest model; it hides in which order a sum was made."""
 _INT64_MAX = 2**63 - 1
 _INT32_MAX = 2**31 - 1
 
@@ -108,6 +110,7 @@ def usage(used: Usage | None) -> run_pb2.Usage | None:
         cache_write_tokens=int64(used.cache_write_tokens),
         reasoning_tokens=int64(used.reasoning_tokens),
         total_tokens=int64(used.total_tokens),
+        cost_usd=None if used.whole_cost_usd is None else round(used.whole_cost_usd, _USD_DIGITS),
         unavailable=used.unavailable,
     )
 

@@ -161,5 +161,6 @@ def _usage(stored: Mapping[str, Any] | None) -> run_pb2.Usage | None:
             cache_read_tokens=stored.get("cache_read_tokens", 0),
             cache_write_tokens=stored.get("cache_write_tokens", 0),
             reasoning_tokens=stored.get("reasoning_tokens", 0),
+            cost_usd=stored.get("cost_usd"),
         )
     )

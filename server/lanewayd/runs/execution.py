@@ -14,6 +14,7 @@ from lanewayd.loop.limits import remaining_budget_s
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
 from lanewayd.messages import RunError, Usage, UserMessage, valid_text
+from lanewayd.models.candidates import Candidate
 from lanewayd.prompt.system_prompt import system_prompt
 from lanewayd.providers.interface import Provider
 from lanewayd.records import ToolCallRow, ToolCallState
@@ -62,9 +63,9 @@ class Execution:
             self._lock = await self._with.locks.acquire(run.tenant, run.session_key, run_id=run.run_id)
             standing = await self._standing()
             if standing.final is not None:
-                return finished(standing.final, standing.usage)
+                return finished(standing.final)
             candidate = self._with.candidates(run.request)[0]
-            loop = self._loop(self._with.provider(candidate.provider), candidate.model)
+            loop = self._loop(self._with.provider(candidate.provider), candidate)
         except LanewayError as error:
             return failed(RunError(error.code.value, error.message))
         try:
@@ -85,10 +86,11 @@ class Execution:
     async def _read(self, question: Callable[[], Awaitable[T]]) -> T:
         return await until_answered(question, self._with.clock)
 
-    def _loop(self, provider: Provider, model: str) -> AgentLoop:
+    def _loop(self, provider: Provider, candidate: Candidate) -> AgentLoop:
         run, recorder, clock, gate = self._run, self._recorder, self._with.clock, self._with.gate
         plan = LoopPlan(
-            model=model,
+            model=candidate.model,
+            facts=candidate.facts,
             system=system_prompt(
                 workspace=self._with.workshop.workspace(run.request.agent_id), extra=run.request.extra_system_prompt
             ),
@@ -126,7 +128,7 @@ class Execution:
             usage=standing.usage,
         )
         self._is_caught_up = True
-        return LoopStart(standing.messages, standing.turns, standing.usage, standing.unsettled, tuple(known))
+        return LoopStart(standing.messages, standing.turns, standing.unsettled, tuple(known))
 
 
 def _open_rows(standing: Standing, rows: list[ToolCallRow], toolset: Toolset) -> list[ToolCallRow]:
@@ -145,7 +147,7 @@ def _is_idempotent(toolset: Toolset, row: ToolCallRow) -> bool:
 
 def _outcome_of(end: LoopEnd) -> Outcome:
     if end.error is not None:
-        return failed(end.error, usage=end.usage)
+        return failed(end.error)
     if end.message is None:
-        return failed(RunError(ErrorCode.INTERNAL.value, "the loop ended without a message"), usage=end.usage)
-    return finished(end.message, end.usage)
+        return failed(RunError(ErrorCode.INTERNAL.value, "the loop ended without a message"))
+    return finished(end.message)

@@ -42,6 +42,11 @@ class OpenMessage:
         """What it says so far, held back or not."""
         return "".join(self._text)
 
+    @property
+    def is_begun(self) -> bool:
+        """The model has said something of it."""
+        return self._merger.has_shown or bool(self._text)
+
     def show(self, is_reasoning: bool, content_index: int, text: str) -> None:
         """More of it; what is due is emitted."""
         if not is_reasoning:

@@ -32,10 +32,11 @@ class Outcome:
     error: RunError | None = None
     truncated: bool = False
     usage: Usage | None = None
+    """None: what the run's recorder knows."""
     context_tokens: int | None = None
 
 
-def finished(message: AssistantMessage, usage: Usage) -> Outcome:
+def finished(message: AssistantMessage, usage: Usage | None = None) -> Outcome:
     """The model gave its answer; cut by its output limit it is still a success, `truncated`."""
     return Outcome(
         RunState.SUCCEEDED,
@@ -43,13 +44,13 @@ def finished(message: AssistantMessage, usage: Usage) -> Outcome:
         text=valid_text(message.text),
         truncated=message.stop_reason is StopReason.LENGTH,
         usage=usage,
-        context_tokens=None if message.usage.unavailable else message.usage.total_tokens,
+        context_tokens=None if message.usage.unavailable else message.usage.context_tokens,
     )
 
 
-def failed(error: RunError, *, usage: Usage | None = None) -> Outcome:
+def failed(error: RunError) -> Outcome:
     """The run ended with an error that no retry follows."""
-    return Outcome(RunState.FAILED, "error", error=error, usage=usage)
+    return Outcome(RunState.FAILED, "error", error=error)
 
 
 def failed_inside() -> Outcome:

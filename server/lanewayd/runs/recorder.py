@@ -44,6 +44,7 @@ from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.open_message import OpenMessage
 from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, end_of, terminal_of
 from lanewayd.runs.runlog import RunLog
+from lanewayd.runs.spending import NOT_SAID, Spending
 from lanewayd.store.interface import RunChange, RunEnd
 from lanewayd.tools.interface import ToolResult
 from lanewayd.transcript.entries import assistant_body, tool_result_body
@@ -83,7 +84,7 @@ class RunRecorder:
         self._last_text = ""
         self._last_entry_id = ""
         self._calls: dict[str, _OpenCall] = {}
-        self._usage = Usage()
+        self._spending = Spending(run.void_usage)
         self._is_closed = False
 
     @property
@@ -107,7 +108,7 @@ class RunRecorder:
         A launched call gets the result "outcome unknown" here (D-2); the caller gives idempotent ones as REQUESTED.
         """
         self._last_text = last_text
-        self._usage = usage
+        self._spending.resume(usage, was_cut=bool(self._run.open_message_id))
         known = []
         for row in rows:
             call = self._calls[row.call_id] = _OpenCall(row, is_shown=row.state is not ToolCallState.REQUESTED)
@@ -158,10 +159,18 @@ class RunRecorder:
         )
         self._calls = {row.call_id: _OpenCall(row) for row in rows}
         self._last_text = message.text
-        self._usage += message.usage
+        self._spending.keep(message.usage)
         self._message.next()
 
+    @property
+    def usage(self) -> Usage:
+        return self._spending.total
+
+    def call_failed(self, usage: Usage) -> None:
+        self._spending.fail(usage)
+
     def retry(self, error: RunError, *, attempt: int, delay_s: float) -> None:
+        self._spending.void()
         self._append(
             Lifecycle(
                 LifecyclePhase.RETRY,
@@ -233,18 +242,21 @@ class RunRecorder:
     def close(self, outcome: Outcome) -> None:
         """Append the end: text in progress as a message, a result for every open call, the terminal event - one change.
 
-        A run that did not succeed shows what it said last, and the usage up to there.
+        A run that did not succeed shows what it said last. The usage is that of all its calls.
         """
         self._message.close()
+        if self._spending.open is None and self._message.is_begun:
+            self._spending.fail(NOT_SAID)
+        outcome = replace(outcome, usage=self._spending.total)
         if outcome.state is not RunState.SUCCEEDED:
-            outcome = replace(outcome, text=self.last_text, usage=outcome.usage or self._usage)
+            outcome = replace(outcome, text=self.last_text)
         events = self._message.rest()
         entries: list[NewEntry] = []
         partial = self._message.text
         if partial.strip():
             stop = StopReason.ERROR if outcome.error is not None else StopReason.ABORTED
             provider, _, model = self._run.request.model.partition("/")
-            message = AssistantMessage((Text(partial),), provider, model, stop)
+            message = AssistantMessage((Text(partial),), provider, model, stop, self._spending.open or Usage())
             entry_id = self._ids.entry()
             entries.append(
                 self._entry(entry_id, EntryKind.ASSISTANT, assistant_body(message, self._message.message_id))
@@ -320,6 +332,7 @@ class RunRecorder:
                 open_message_id=open_message_id,
                 got_on=got_on,
                 handed_over=handed_over,
+                void_usage=self._spending.take_unstored(),
                 end=end,
             )
         )

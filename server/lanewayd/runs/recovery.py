@@ -77,7 +77,7 @@ class Recovery:
 
     def _outcome(self, run: Run, standing: Standing, step: RecoveryStep) -> Outcome:
         if step is RecoveryStep.SETTLE and standing.final is not None:
-            return finished(standing.final, standing.usage)
+            return finished(standing.final)
         if step is RecoveryStep.CANCEL:
             return aborted(run.abort_stop_reason)
         return recovery_exhausted(self._max_attempts)

@@ -15,6 +15,7 @@ from lanewayd.records import EntryKind, NewEntry, Run, RunState, ToolCallRow, To
 from lanewayd.runs.call_rows import UNKNOWN_TEXT, finished_row, known_result, result_event, stopped_result
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.outcome import Outcome, aborted, end_of, terminal_of
+from lanewayd.runs.spending import usage_before
 from lanewayd.store.interface import RunChange, SettleRun
 from lanewayd.transcript.context import Standing, standing_of
 from lanewayd.transcript.entries import tool_result_body
@@ -58,7 +59,8 @@ class Settling:
     def _closing(self, run: Run, outcome: Outcome, standing: Standing, rows: Sequence[ToolCallRow]) -> RunChange:
         now = self._clock.now()
         last_text = standing.last_message.text if standing.last_message is not None else ""
-        outcome = replace(outcome, text=outcome.text or last_text, usage=outcome.usage or standing.usage)
+        usage = usage_before(standing.usage, run.void_usage, was_cut=bool(run.open_message_id))
+        outcome = replace(outcome, text=outcome.text or last_text, usage=usage)
         events, entries, changed = _voided(run, now), [], []
         for row in rows:
             if row.state is ToolCallState.FINISHED:

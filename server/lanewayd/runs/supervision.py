@@ -125,7 +125,7 @@ class Supervision:
             stop_reason=outcome.stop_reason,
             used_s=recorder.used_s,
             error_type=outcome.error.reason if outcome.error is not None else "",
-            tokens=outcome.usage,
+            tokens=recorder.usage,
         )
 
     def _outcome(self, run: Run, work: "asyncio.Task[Outcome | Parked | None]") -> Outcome:

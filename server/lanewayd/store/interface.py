@@ -155,6 +155,8 @@ class RunChange:
     got_on: bool = False
     """A final answer or a really executed tool result: the recovery charges go back to 0."""
     handed_over: bool = False
+    void_usage: Usage | None = None
+    """New value of `Run.void_usage`; None leaves it."""
     end: RunEnd | None = None
 
 

@@ -28,6 +28,8 @@ def session_from_row(row: Row) -> Session:
             row["cache_write_tokens"],
             row["reasoning_tokens"],
             bool(row["usage_unavailable"]),
+            row["cost_usd"],
+            bool(row["lacks_prices"]) and row["cost_usd"] is not None,
         ),
         context_tokens=row["context_tokens"],
     )

@@ -11,7 +11,17 @@ from lanewayd.loop.agent_loop import AgentLoop, LoopPlan
 from lanewayd.loop.interface import Parked
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
-from lanewayd.messages import AssistantMessage, RunError, StopReason, Text, ToolCall, ToolResultMessage, Usage
+from lanewayd.messages import (
+    AssistantMessage,
+    ModelFacts,
+    Prices,
+    RunError,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+)
 from lanewayd.providers.interface import Done, Failed, ModelRequest, StreamEvent
 from lanewayd.tools.interface import Tool, ToolContext, ToolResult
 from lanewayd.tools.toolset import ToolShelf
@@ -82,6 +92,14 @@ class RememberingRecorder:
     def block_ended(self) -> None:
         self.told.append(("block ended",))
 
+    @property
+    def usage(self) -> Usage:
+        told = [entry[1] if entry[0] == "failed" else entry[1].usage for entry in self.of("message", "failed")]
+        return sum(told, Usage())
+
+    def call_failed(self, usage: Usage) -> None:
+        self.told.append(("failed", usage))
+
     def message_ended(self, message: AssistantMessage) -> None:
         self.told.append(("message", message))
 
@@ -142,6 +160,7 @@ class Stage:
         tools: Sequence[Tool] = (),
         allow: Sequence[str] = (),
         max_turns: int = 0,
+        prices: Prices | None = None,
         gate: CountingGate | None = None,
     ) -> None:
         self.clock = FakeClock()
@@ -151,7 +170,7 @@ class Stage:
         gate = gate or CountingGate()
         self.batch = ToolBatch(toolset=toolset, workplace=HereWorkplace(), recorder=self.recorder, clock=self.clock)
         self.loop = AgentLoop(
-            plan=LoopPlan("m", "system", max_turns, 60.0),
+            plan=LoopPlan("m", "system", max_turns, 60.0, facts=ModelFacts(prices=prices or Prices())),
             turn=ModelTurn(provider=self.provider, recorder=self.recorder, clock=self.clock, gate=gate),
             batch=self.batch,
             toolset=toolset,

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from tests.fakes.recording_tool import RecordingTool
 from tests.unit.loop.stage import USAGE, CountingGate, Stage, answer, asks, failure
 
 from lanewayd.loop.interface import LoopStart, Parked
-from lanewayd.messages import StopReason, Text, ToolResultMessage, Usage, UserMessage
+from lanewayd.messages import Prices, StopReason, Text, ToolResultMessage, Usage, UserMessage
 from lanewayd.providers.interface import BlockEnded, Done, ReasoningDelta, StreamEvent, TextDelta
 
 START = LoopStart((UserMessage("hi"),))
@@ -17,7 +18,7 @@ START = LoopStart((UserMessage("hi"),))
 async def test_an_answer_without_calls_ends_the_loop() -> None:
     stage = Stage(answer("hello"))
     end = await stage.loop.run(START)
-    assert (end.message, end.error, end.usage) == (answer("hello"), None, USAGE)
+    assert (end.message, end.error, stage.recorder.usage) == (answer("hello"), None, USAGE)
     assert stage.provider.requests[0].messages == START.messages
 
 
@@ -25,7 +26,7 @@ async def test_results_go_to_the_model_in_the_order_of_the_calls() -> None:
     stage = Stage(asks("rec", "rec"), answer(), tools=[RecordingTool("rec")])
     end = await stage.loop.run(START)
     assert end.message == answer()
-    assert end.usage == USAGE + USAGE
+    assert stage.recorder.usage == USAGE + USAGE
     [_, request] = stage.provider.requests
     assert [message.call_id for message in request.messages if isinstance(message, ToolResultMessage)] == [
         "rec0",
@@ -61,9 +62,9 @@ async def test_at_the_turn_cap_the_run_fails_after_its_tools_have_run() -> None:
 
 async def test_turns_of_an_earlier_dispatch_count_for_the_cap() -> None:
     stage = Stage(answer(), max_turns=2)
-    end = await stage.loop.run(LoopStart(START.messages, turns=2, usage=USAGE))
+    end = await stage.loop.run(LoopStart(START.messages, turns=2))
     assert end.error is not None
-    assert (end.error.reason, end.usage, stage.provider.requests) == ("MAX_TURNS", USAGE, [])
+    assert (end.error.reason, stage.provider.requests) == ("MAX_TURNS", [])
 
 
 async def test_an_allow_list_that_leaves_no_tool_ends_the_run_before_the_first_model_call() -> None:
@@ -78,7 +79,7 @@ async def test_a_recovered_run_settles_its_calls_before_the_next_model_call() ->
     stage = Stage(answer(), tools=[tool])
     message = asks("rec", "rec", "rec")
     known = ToolResultMessage("rec1", "rec", "kept")
-    start = LoopStart((UserMessage("hi"), message), 1, USAGE, message.tool_calls, (known,))
+    start = LoopStart((UserMessage("hi"), message), 1, message.tool_calls, (known,))
     end = await stage.loop.run(start)
     assert end.message == answer()
     assert [call.context.call_id for call in tool.calls] == ["rec0", "rec2"]
@@ -160,7 +161,7 @@ async def test_a_failure_for_good_ends_the_loop_with_what_was_said_so_far() -> N
     stage = Stage([TextDelta(0, "so f"), failure("PROVIDER_AUTH", is_transient=False, text="so f")])
     end = await stage.loop.run(START)
     assert end.error is not None
-    assert (end.error.reason, end.usage) == ("PROVIDER_AUTH", Usage())
+    assert (end.error.reason, stage.recorder.of("failed")) == ("PROVIDER_AUTH", [("failed", Usage())])
     assert end.message is not None
     assert end.message.content == (Text("so f"),)
     assert stage.recorder.of("message") == []
@@ -172,10 +173,15 @@ async def test_a_stream_without_an_outcome_is_a_failure_that_names_the_provider(
     assert (end.error.reason, end.error.provider, end.error.model) == ("PROVIDER_BAD_RESPONSE", "acme", "m")
 
 
-async def test_usage_of_all_calls_is_added_up() -> None:
-    stage = Stage(asks("rec"), asks("rec"), answer(), tools=[RecordingTool("rec")])
-    end = await stage.loop.run(LoopStart(START.messages, usage=USAGE))
-    assert end.usage == USAGE + USAGE + USAGE + USAGE
+async def test_each_call_is_told_with_what_it_cost_failed_ones_too() -> None:
+    spent = replace(failure(), partial=replace(failure().partial, usage=Usage(10)))
+    stage = Stage(spent, asks("rec"), answer(), tools=[RecordingTool("rec")], prices=Prices(input=1, output=2))
+    running = asyncio.create_task(stage.loop.run(START))
+    await stage.clock.wait_for_sleepers(1)
+    await stage.clock.advance(1.0)
+    await running
+    told = [entry[1] if entry[0] == "failed" else entry[1].usage for entry in stage.recorder.of("failed", "message")]
+    assert told == [Usage(10, cost_usd=10e-6), replace(USAGE, cost_usd=20e-6), replace(USAGE, cost_usd=20e-6)]
 
 
 async def test_the_tool_is_cancelled_when_the_run_is_cancelled() -> None:

@@ -10,11 +10,14 @@ from typing import Any, TypeVar
 
 from tests.fakes.fake_clock import FakeClock
 from tests.fakes.store_codec import JsonCodec, decode
+from tests.unit.runs.bench_agents import BenchAgents
 
 from lanewayd.events import StoredEvent
 from lanewayd.messages import (
     AssistantMessage,
     Message,
+    ModelFacts,
+    Prices,
     RunError,
     StopReason,
     Text,
@@ -47,7 +50,6 @@ from lanewayd.transcript.entries import message_of
 from lanewayd.transcript.lock import SessionLocks
 
 TENANT = "default"
-MODEL = "acme/m"
 USAGE = Usage(10, 5)
 FOREVER_S = 1e9
 
@@ -160,22 +162,6 @@ class BenchWorkshop:
         return str(self._folder)
 
 
-class BenchAgents:
-    """Implements AgentCatalog: the agent `main`."""
-
-    def has(self, agent_id: str) -> bool:
-        return agent_id == "main"
-
-    def timeout_s(self, agent_id: str) -> float:
-        return 0.0
-
-    def max_turns(self, agent_id: str) -> int:
-        return 0
-
-    def model(self, agent_id: str, requested: str) -> str:
-        return requested or MODEL
-
-
 @dataclass(frozen=True)
 class BenchSettings:
     """What a test may choose."""
@@ -187,6 +173,7 @@ class BenchSettings:
     max_attempts: int = 3
     lock_timeout_s: float = 60.0
     max_queued_runs: int = 10_000
+    prices: Prices = field(default_factory=Prices)
     wrap: Callable[[SqliteStore], Store] = lambda store: store
     """What runs see of the store."""
 
@@ -213,7 +200,7 @@ class Bench:
             locks=self.locks,
             watches=self.watches,
             provider=lambda _name: self.provider,
-            candidates=lambda request: (Candidate.of(request.model),),
+            candidates=lambda request: (Candidate.of(request.model, ModelFacts(prices=settings.prices)),),
             workshop=self.workshop,
             gate=self.park_gate,
             sanitiser=Redactor(()),

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from tests.fakes.store_codec import JsonCodec
 from tests.fakes.store_commands import NOW, SESSION, TENANT, a_request, accept_run, append_to, start_run
-from tests.unit.runs.bench import MODEL
+from tests.unit.runs.bench_agents import MODEL
 
 from lanewayd.events import AssistantDelta, MessageEnded, NewEvent
-from lanewayd.messages import AssistantMessage, ToolOutcome, ToolResultMessage, UserMessage
+from lanewayd.messages import AssistantMessage, ToolOutcome, ToolResultMessage, Usage, UserMessage
 from lanewayd.records import EntryKind, NewEntry, ToolCallRow, ToolCallState
 from lanewayd.store.interface import RequestAbort, RunChange, StartRun
 from lanewayd.store.sqlite import SqliteStore
@@ -78,6 +78,10 @@ class LeftOver:
         """The results are in the transcript."""
         entries = tuple(self._entry(EntryKind.TOOL_RESULT, tool_result_body(result)) for result in results)
         await self.change(run_id, RunChange(entries=entries))
+
+    async def void_usage(self, run_id: str, usage: Usage) -> None:
+        """Calls that failed and were tried again used this."""
+        await self.change(run_id, RunChange(void_usage=usage))
 
     async def used(self, run_id: str, used_s: float) -> None:
         await self.change(run_id, RunChange(used_s=used_s))

@@ -22,6 +22,7 @@ from lanewayd.messages import AssistantMessage, StopReason, Text, ToolOutcome, T
 from lanewayd.records import RunState, ToolCallState
 from lanewayd.runs.interface import AbortReceipt
 from lanewayd.runs.outcome import StopCause
+from lanewayd.runs.spending import NOT_SAID
 from lanewayd.store.interface import AppendToRun, StartRun
 from lanewayd.transcript.lock import SessionLocks
 
@@ -105,8 +106,9 @@ async def test_an_abort_in_mid_stream_keeps_the_text_so_far(tmp_path: Path) -> N
         events = await bench.events(run_id)
         assert said(events) == "so far and held back"
         assert shape(events)[-2:] == ["message assistant", "lifecycle end"]
-        stopped = AssistantMessage((Text("so far and held back"),), "acme", "m", StopReason.ABORTED)
+        stopped = AssistantMessage((Text("so far and held back"),), "acme", "m", StopReason.ABORTED, NOT_SAID)
         assert (await bench.messages())[1:] == [stopped]
+        assert run.usage == NOT_SAID
 
 
 async def test_an_abort_before_the_model_said_anything_leaves_no_message(tmp_path: Path) -> None:

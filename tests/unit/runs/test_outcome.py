@@ -80,7 +80,7 @@ def test_row_and_terminal_event_say_the_same(
 def test_an_answer_brings_its_text_usage_and_context_into_the_row() -> None:
     end = end_of(finished(answer("done"), Usage(100, 50)), NOW)
     assert [payload.text for payload in end.payloads] == ["done"]
-    assert (end.usage, end.context_tokens, end.truncated) == (Usage(100, 50), 15, False)
+    assert (end.usage, end.context_tokens, end.truncated) == (Usage(100, 50), 10, False)
 
 
 def test_an_answer_cut_by_its_length_is_truncated() -> None:

@@ -32,4 +32,11 @@ class UsageCounts:
 
     def total(self) -> Usage:
         """Unavailable when no count came."""
-        return Usage(**self._counts, unavailable=not self._counts)
+        count = self._counts.get
+        return Usage(
+            count("input_tokens", 0),
+            count("output_tokens", 0),
+            count("cache_read_tokens", 0),
+            count("cache_write_tokens", 0),
+            unavailable=not self._counts,
+        )

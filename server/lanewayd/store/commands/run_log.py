@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from lanewayd.errors import ClaimLost, RunNotStartable
 from lanewayd.events import Lifecycle, NewEvent, is_terminal
+from lanewayd.messages import Usage
 from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState, check_transition
 from lanewayd.store.commands.event_log import RunHead, add_events, growth_parameters, run_head
 from lanewayd.store.interface import Appended, AppendToRun, RunChange, RunEnd, SettleRun, Started, StartRun
@@ -70,6 +71,8 @@ def write_changes(transaction: Transaction, head: RunHead, changes: Sequence[Run
             add_entries(transaction, head, change.entries)
         if change.tool_calls:
             _put_tool_calls(transaction, change.tool_calls)
+        if change.void_usage is not None:
+            transaction.execute("update_run_void_usage", (usage_json(change.void_usage), head.accepted_no))
     growth = add_events(transaction, head, events)
     row = {**_progress_parameters(changes), **growth_parameters(growth), "accepted_no": head.accepted_no}
     if end is None:
@@ -180,16 +183,18 @@ def _write_end(transaction: Transaction, head: RunHead, end: RunEnd, row: dict[s
     )
     if end.usage is None and end.context_tokens is None:
         return
-    usage = end.usage
+    usage = end.usage or Usage()
     transaction.execute(
         "add_usage",
         {
-            "input_tokens": usage.input_tokens if usage else 0,
-            "output_tokens": usage.output_tokens if usage else 0,
-            "cache_read_tokens": usage.cache_read_tokens if usage else 0,
-            "cache_write_tokens": usage.cache_write_tokens if usage else 0,
-            "reasoning_tokens": usage.reasoning_tokens if usage else 0,
-            "unavailable": usage.unavailable if usage else False,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cache_read_tokens": usage.cache_read_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
+            "unavailable": usage.unavailable,
+            "cost_usd": usage.cost_usd,
+            "lacks_prices": usage.lacks_prices,
             "context_tokens": end.context_tokens,
             "tenant": head.tenant,
             "session_key": head.session_key,

@@ -152,6 +152,10 @@ UPDATE run_texts
 SET error_json = :error_json, payloads_json = :payloads_json, usage_json = :usage_json
 WHERE accepted_no = :accepted_no;
 
+-- name: update_run_void_usage
+-- What calls used that left no entry, so that a restart still knows it.
+UPDATE run_texts SET void_usage_json = ? WHERE accepted_no = ?;
+
 -- name: mark_abort
 -- The first mark stays.
 UPDATE runs

@@ -90,6 +90,11 @@ SET
     cache_write_tokens = cache_write_tokens + :cache_write_tokens,
     reasoning_tokens = reasoning_tokens + :reasoning_tokens,
     usage_unavailable = max(usage_unavailable, :unavailable),
+    cost_usd = CASE
+        WHEN :cost_usd IS NULL THEN cost_usd
+        ELSE coalesce(cost_usd, 0) + :cost_usd
+    END,
+    lacks_prices = max(lacks_prices, :lacks_prices),
     context_tokens = coalesce(:context_tokens, context_tokens)
 WHERE tenant = :tenant AND session_key = :session_key AND session_id = :session_id;
 

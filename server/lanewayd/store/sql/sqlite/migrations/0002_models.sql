@@ -1,15 +1,20 @@
 -- Settings of sessions, costs, structured answers, and the health of credentials.
 
--- What UpdateSession stored, as a JSON object; '' = nothing. `cost_usd` NULL = no price was known.
+-- What UpdateSession stored, as a JSON object; '' = nothing. `cost_usd` is that of the calls whose prices were known,
+-- NULL = of none; `lacks_prices`: there were others. What was used before costs were noted has no known price.
 -- `fallback_model` is the model that took over when the selected one failed, as watchers were last told; '' = none.
 ALTER TABLE sessions ADD COLUMN settings_json TEXT NOT NULL DEFAULT '';
 ALTER TABLE sessions ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN cost_usd REAL;
+ALTER TABLE sessions ADD COLUMN lacks_prices INTEGER NOT NULL DEFAULT 0;
+UPDATE sessions SET lacks_prices = 1
+WHERE input_tokens + output_tokens + cache_read_tokens + cache_write_tokens > 0;
 ALTER TABLE sessions ADD COLUMN fallback_model TEXT NOT NULL DEFAULT '';
 
--- The structured answer of a run; '' = none.
+-- The structured answer of a run, '' = none; what calls used that left no entry, '' = nothing.
 ALTER TABLE run_texts ADD COLUMN output_json TEXT NOT NULL DEFAULT '';
+ALTER TABLE run_texts ADD COLUMN void_usage_json TEXT NOT NULL DEFAULT '';
 
 DROP VIEW run_rows;
 
@@ -22,6 +27,7 @@ SELECT
     t.error_json,
     t.payloads_json,
     t.usage_json,
+    t.void_usage_json,
     t.output_json
 FROM runs AS r
 INNER JOIN run_texts AS t ON t.accepted_no = r.accepted_no;
