@@ -70,7 +70,7 @@ async def test_a_traceparent_is_passed_on_only_when_it_is_valid(
         ),
         (agent_pb2.AgentRequest.FromString(b"\x0a\x01x\x58\x09"), ("INVALID_ARGUMENT", "ENUM_UNKNOWN", "priority")),
         (agent_pb2.AgentRequest(message="x", max_turns=0), ("INVALID_ARGUMENT", "FIELD_INVALID", "max_turns")),
-        (agent_pb2.AgentRequest(message="x", seed=1), ("UNIMPLEMENTED", "NOT_AVAILABLE_YET", "seed")),
+        (agent_pb2.AgentRequest(message="x", deliver=True), ("UNIMPLEMENTED", "NOT_AVAILABLE_YET", "deliver")),
     ],
 )
 @pytest.mark.parametrize("method", ["Agent", "RunAgent"])

@@ -25,6 +25,9 @@ class LoopPlan:
     max_turns: int
     idle_timeout_cap_s: float | None
     facts: ModelFacts = UNKNOWN_MODEL
+    max_output_tokens: int = 0
+    temperature: float | None = None
+    seed: int | None = None
 
 
 class AgentLoop:
@@ -80,6 +83,9 @@ class AgentLoop:
             tools=self._toolset.specs,
             idle_timeout_cap_s=self._plan.idle_timeout_cap_s,
             facts=self._plan.facts,
+            max_output_tokens=self._plan.max_output_tokens,
+            temperature=self._plan.temperature,
+            seed=self._plan.seed,
         )
 
 

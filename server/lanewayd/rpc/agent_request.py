@@ -41,7 +41,7 @@ _REFUSED_WHEN_SET = (
     "prompt_mode",
     "bootstrap_context_mode",
 )
-_REFUSED_WHEN_PRESENT = ("response_schema", "max_output_tokens", "temperature", "seed")
+_REFUSED_WHEN_PRESENT = ("response_schema",)
 
 _NAME_FIELDS = (
     "agent_id",
@@ -55,6 +55,8 @@ _NAME_FIELDS = (
     "label",
     "parent_run_id",
 )
+_HOTTEST = 2.0
+"""No family takes a higher temperature; some take 1 at most and say so."""
 _PROVENANCE_NAMES = ("source_session_key", "source_channel", "source_tool")
 
 
@@ -79,7 +81,10 @@ def new_message(request: agent_pb2.AgentRequest, *, tenant: str, traceparent: st
         extra_system_prompt=request.extra_system_prompt,
         tools_allow=_tool_names(request, "tools_allow", limits),
         tools_deny=_tool_names(request, "tools_deny", limits),
-        max_turns=_max_turns(request),
+        max_turns=_at_least_one(request, "max_turns", "the agent's setting"),
+        max_output_tokens=_at_least_one(request, "max_output_tokens", "the model's own limit"),
+        temperature=_temperature(request),
+        seed=request.seed if request.HasField("seed") else None,
         provenance_json=_provenance_json(request, limits),
         traceparent=traceparent,
         metadata=dict(request.metadata),
@@ -157,14 +162,22 @@ def _tool_names(request: agent_pb2.AgentRequest, field: str, limits: Limits) -> 
     return names
 
 
-def _max_turns(request: agent_pb2.AgentRequest) -> int:
-    if not request.HasField("max_turns"):
+def _at_least_one(request: agent_pb2.AgentRequest, field: str, absent: str) -> int:
+    """The number of a field; 0 when it is absent, which means `absent`."""
+    if not request.HasField(field):
         return 0
-    if request.max_turns < 1:
-        raise FieldError(
-            ErrorCode.FIELD_INVALID, "max_turns", "max_turns is at least 1; absent is the agent's setting."
-        )
-    return request.max_turns
+    number: int = getattr(request, field)
+    if number < 1:
+        raise FieldError(ErrorCode.FIELD_INVALID, field, f"{field} is at least 1; absent is {absent}.")
+    return number
+
+
+def _temperature(request: agent_pb2.AgentRequest) -> float | None:
+    if not request.HasField("temperature"):
+        return None
+    if not 0 <= request.temperature <= _HOTTEST:  # NaN is not either
+        raise FieldError(ErrorCode.FIELD_INVALID, "temperature", f"temperature is between 0 and {_HOTTEST:g}.")
+    return request.temperature
 
 
 def _provenance_json(request: agent_pb2.AgentRequest, limits: Limits) -> str:

@@ -91,6 +91,9 @@ class Execution:
         plan = LoopPlan(
             model=candidate.model,
             facts=candidate.facts,
+            max_output_tokens=run.request.max_output_tokens,
+            temperature=run.request.temperature,
+            seed=run.request.seed,
             system=system_prompt(
                 workspace=self._with.workshop.workspace(run.request.agent_id), extra=run.request.extra_system_prompt
             ),

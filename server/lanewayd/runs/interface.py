@@ -38,6 +38,9 @@ class NewMessage:
     tools_allow: tuple[str, ...] = ()
     tools_deny: tuple[str, ...] = ()
     max_turns: int = 0
+    max_output_tokens: int = 0
+    temperature: float | None = None
+    seed: int | None = None
     parent_run_id: str = ""
     provenance_json: str = ""
     traceparent: str = ""

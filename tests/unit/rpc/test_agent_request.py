@@ -1,5 +1,6 @@
 """rpc/agent_request.py: every check of the request, and that nothing else can come out."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,9 @@ def test_every_field_that_is_honoured_arrives() -> None:
         tools_allow=["read", "exec"],
         tools_deny=["exec"],
         max_turns=3,
+        max_output_tokens=500,
+        temperature=0.0,
+        seed=0,
         parent_run_id="run_p",
         metadata={"k": "v"},
     )
@@ -89,6 +93,9 @@ def test_every_field_that_is_honoured_arrives() -> None:
         tools_allow=("read", "exec"),
         tools_deny=("exec",),
         max_turns=3,
+        max_output_tokens=500,
+        temperature=0.0,
+        seed=0,
         parent_run_id="run_p",
         provenance_json='{"kind": "inter_session", "source_session_key": "sk"}',
         traceparent="tp",
@@ -109,9 +116,6 @@ def test_every_field_that_is_honoured_arrives() -> None:
         ("prompt_mode", agent_pb2.PROMPT_MODE_FULL),
         ("bootstrap_context_mode", agent_pb2.BOOTSTRAP_CONTEXT_MODE_LIGHTWEIGHT),
         ("response_schema", {}),
-        ("max_output_tokens", 0),
-        ("temperature", 0.0),
-        ("seed", 0),
     ],
 )
 def test_a_field_whose_capability_has_not_landed_is_refused_by_name(field: str, value: Any) -> None:
@@ -218,9 +222,22 @@ def test_0_and_10_000_years_are_durations_and_a_nanosecond_is_not_0() -> None:
     assert smallest > 0
 
 
-@pytest.mark.parametrize("max_turns", [0, -1, -(2**31)])
-def test_max_turns_below_1_is_refused(max_turns: int) -> None:
-    assert _refusal(_request(max_turns=max_turns)) == ("FIELD_INVALID", "max_turns")
+@pytest.mark.parametrize("number", [0, -1, -(2**31)])
+@pytest.mark.parametrize("field", ["max_turns", "max_output_tokens"])
+def test_a_limit_of_the_model_below_1_is_refused(field: str, number: int) -> None:
+    assert _refusal(_request(**{field: number})) == ("FIELD_INVALID", field)
+
+
+@pytest.mark.parametrize("temperature", [-0.1, 2.1, math.inf, -math.inf, math.nan])
+def test_a_temperature_that_no_model_takes_is_refused(temperature: float) -> None:
+    assert _refusal(_request(temperature=temperature)) == ("FIELD_INVALID", "temperature")
+
+
+def test_absent_parameters_are_not_zero() -> None:
+    message = _checked(_request())
+    assert (message.max_turns, message.max_output_tokens, message.temperature, message.seed) == (0, 0, None, None)
+    edges = _checked(_request(max_output_tokens=2**31 - 1, temperature=2.0, seed=-(2**63)))
+    assert (edges.max_output_tokens, edges.temperature, edges.seed) == (2**31 - 1, 2.0, -(2**63))
 
 
 def test_texts_of_the_provenance_have_limits() -> None:
@@ -263,6 +280,7 @@ _REQUESTS = st.builds(
     max_turns=st.none() | st.integers(-(2**31), 2**31 - 1),
     seed=st.none() | st.integers(-(2**63), 2**63 - 1),
     temperature=st.none() | st.floats(),
+    max_output_tokens=st.none() | st.integers(-(2**31), 2**31 - 1),
     tools_allow=st.lists(_TEXTS, max_size=3),
     provenance=st.none() | st.builds(agent_pb2.Provenance, kind=_ENUMS, source_tool=_TEXTS),
 )

@@ -42,6 +42,22 @@ def changes_of(seen: SeenStore) -> list[RunChange]:
 # --- the path ---
 
 
+async def test_what_a_run_asks_of_its_model_reaches_every_call_also_after_a_restart(tmp_path: Path) -> None:
+    lane = {"main": 0}
+    async with running_bench(tmp_path, widths=lane) as bench:
+        run_id = await bench.accept(max_output_tokens=500, temperature=0.0, seed=0)
+        plain_id = await bench.accept("other")
+    async with running_bench(tmp_path) as bench:
+        bench.provider.plan(asks(("c1", "no-such-tool")), answer(), answer())
+        await bench.done(run_id)
+        await bench.done(plain_id)
+        asked = [
+            (request.max_output_tokens, request.temperature, request.seed)
+            for request in (call.request for call in bench.provider.calls)
+        ]
+        assert sorted(asked, key=str) == sorted([(500, 0.0, 0), (500, 0.0, 0), (0, None, None)], key=str)
+
+
 async def test_a_message_becomes_an_answer(tmp_path: Path) -> None:
     async with running_bench(tmp_path) as bench:
         run_id = await bench.accept()

@@ -327,24 +327,23 @@ export type AgentRequest = Message<"laneway.v1.AgentRequest"> & {
   maxTurns?: number | undefined;
 
   /**
-   * The most tokens the model may write in one call. Absent means the model's own limit.
-   * Refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until model parameters are available.
+   * The most tokens the model may write in one call; an answer that needs more is cut (`truncated`). Absent means the
+   * model's own limit, at most 32,000. Less than 1 is FIELD_INVALID.
    *
    * @generated from field: optional int32 max_output_tokens = 28;
    */
   maxOutputTokens?: number | undefined;
 
   /**
-   * The model's temperature; 0 is a value. Absent means the model's own.
-   * Refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until model parameters are available.
+   * The model's temperature, 0 to 2; 0 is a value. Absent means the model's own. Anything else is FIELD_INVALID. Sent to
+   * services that have it; a service that does not like its value rejects the request (PROVIDER_REQUEST_REJECTED).
    *
    * @generated from field: optional double temperature = 29;
    */
   temperature?: number | undefined;
 
   /**
-   * The model's random seed; 0 is a value. Absent means none.
-   * Refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until model parameters are available.
+   * The model's random seed; 0 is a value. Absent means none. Services without seeds are not told.
    *
    * @generated from field: optional int64 seed = 30;
    */
