@@ -6,17 +6,62 @@ Order: the HTTP status, refined by the text; for a body without a telling status
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from lanewayd.errors import ErrorCode
-from lanewayd.messages import RunError, valid_text
+from lanewayd.messages import FailureClass, RunError, valid_text
+from lanewayd.providers.failure_kinds import kind_of, reason_of
+from lanewayd.providers.failure_texts import (
+    SHORT_WINDOW_S,
+    class_by_text,
+    is_billing,
+    is_overloaded,
+    is_permanent,
+    is_quota_window,
+    is_server_error,
+    is_short_window,
+    observed_tokens,
+    shape_problem,
+    wait_in,
+)
+from lanewayd.providers.interface import Failed
 from lanewayd.providers.redaction import excerpt
 
-SHORT_WINDOW_S = 60.0
 _MAX_TEXT_CHARS = 20_000
+
+_K = FailureClass
+_UNAVAILABLE = ErrorCode.PROVIDER_UNAVAILABLE
+_REJECTED = ErrorCode.PROVIDER_REQUEST_REJECTED
+
+# What a status says by itself.
+_BY_STATUS: dict[int, FailureClass] = {
+    401: _K.AUTH,
+    402: _K.BILLING,
+    403: _K.AUTH,
+    404: _K.MODEL_NOT_FOUND,
+    407: _K.AUTH,
+    408: _K.TIMEOUT,
+    410: _K.TIMEOUT,
+    413: _K.CONTEXT_OVERFLOW,
+    429: _K.RATE_LIMIT,
+    529: _K.OVERLOADED,
+}
+# What a text may say instead. 400 and 422 say nothing by themselves: there the text alone decides.
+_REFINEMENTS: dict[int, frozenset[FailureClass]] = {
+    401: frozenset({_K.BILLING, _K.AUTH_PERMANENT}),
+    403: frozenset({_K.BILLING, _K.AUTH_PERMANENT, _K.REFUSAL}),
+    404: frozenset({_K.CONTEXT_OVERFLOW, _K.SESSION_EXPIRED, _K.BILLING, _K.AUTH, _K.AUTH_PERMANENT}),
+    410: frozenset({_K.SESSION_EXPIRED, _K.BILLING, _K.AUTH, _K.AUTH_PERMANENT, _K.MODEL_NOT_FOUND}),
+    413: frozenset({_K.RATE_LIMIT, _K.BILLING}),
+}
+_SAID_OVERLOADED = frozenset({499, 503})
+_SAID_SERVER_ERROR = frozenset({500, 502, 504, 521, 522, 523, 524})
+# 408 is what an idle wait is; a status of a failing service stays PROVIDER_UNAVAILABLE, whatever its class.
+_STALLED_STATUS = 408
+_GONE_STATUS = 410
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,120 +73,19 @@ class Fault:
     is_transient: bool = False
     retry_after_s: float | None = None
     said: str = ""
+    finer: FailureClass | None = None
+    """None: what the reason stands for."""
+    observed_tokens: int = 0
+    """The size of the prompt as an overflow names it (R-4.55); 0 = it does not."""
+    is_idle: bool = False
+    """Nothing came for too long (spec 05, section 8)."""
+
+    @property
+    def kind(self) -> FailureClass:
+        """What is done about it depends on this (spec 04, section 6)."""
+        return self.finer or kind_of(self.reason)
 
 
-def _pattern(*phrases: str) -> re.Pattern[str]:
-    return re.compile("|".join(phrases), re.IGNORECASE)
-
-
-_OVERFLOW = _pattern(
-    r"request (?:is )?too large",
-    r"(?:maximum )?context[ _]length",
-    r"prompt (?:is )?too long",
-    r"exceeds? (?:the )?(?:available |model'?s? )?(?:maximum )?context (?:window|size|length)",
-    r"model(?:'s)? token limit",
-    r"input (?:token count |length )?(?:\S+ )?exceeds (?:the )?(?:\w+ )?max",
-    r"greater than the context",
-    r"reduce the length of the (?:messages|prompt)",
-    r"context_length_exceeded|context_window_exceeded",
-    r"too many (?:input )?tokens",
-    r"上下文(?:长度|窗口)?.{0,8}(?:超|过长)",
-    r"超(?:过|出).{0,8}(?:上下文|最大长度)",
-)
-_NOT_OVERFLOW = _pattern(
-    r"tokens? per (?:min|day)", r"\bTPM\b", r"rate.?limit", r"billing", r"reasoning is (?:mandatory|required)"
-)
-_BILLING = _pattern(
-    r"insufficient[_ ](?:quota|credits?|balance|funds)",
-    r"billing",
-    r"payment required",
-    r"credit balance",
-    r"out of credits",
-    r"exceeded your current quota",
-    r"spend(?:ing)? limit",
-    r"account (?:is )?(?:in arrears|overdue)",
-)
-_RATE_LIMIT = _pattern(
-    r"rate.?limit", r"too many requests", r"per[- ]minute", r"\b[RT]PM\b", r"throttl", r"resource.?exhausted"
-)
-_SHORT_WINDOW = _pattern(
-    r"per[- ](?:min|second)", r"\b[RT]PM\b", r"(?:requests|tokens)[/ ]min", r"a (?:few )?(?:second|minute|moment)s?\b"
-)
-_LONG_WINDOW = _pattern(r"per[- ](?:day|week|month)", r"daily|weekly|monthly", r"subscription", r"\b[RT]PD\b", r"quota")
-_WAIT_IN_TEXT = re.compile(
-    r"(?:try again|retry|wait|reset)\w*\s+(?:again\s+)?(?:in|after|for)?\s*"
-    r"(?:(\d+)m)?\s*(\d+(?:\.\d+)?)\s*(ms|s\b|sec|min)",
-    re.IGNORECASE,
-)
-_OVERLOADED = _pattern(
-    r"overloaded", r"at capacity", r"service.?unavailable", r"temporarily unavailable", r"high demand"
-)
-_SERVER_ERROR = _pattern(
-    r"internal.?(?:server.)?error", r"server.?error", r"api_error", r"bad gateway", r"upstream error"
-)
-_TIMEOUT = _pattern(r"timed? ?out", r"deadline.?exceeded")
-_REFUSAL = _pattern(
-    r"content.?(?:filter|policy|management)", r"safety (?:system|policy)", r"responsible.?ai", r"moderation"
-)
-_MODEL_GONE = _pattern(
-    r"model[_ ]not[_ ]found",
-    r"model (?:\S+ )?(?:does not exist|not found|is not (?:available|supported)|has been (?:deprecated|retired))",
-    r"(?:no such|unknown|invalid) model",
-)
-_AUTH = _pattern(
-    r"(?:invalid|incorrect|missing|expired|revoked|no)[_ ](?:\w+[_ ])?(?:api[_ ]?key|token|credentials?)",
-    r"api[_ ]?key (?:is )?(?:invalid|not valid|expired|missing)",
-    r"unauthori[sz]ed",
-    r"authentication",
-    r"permission[_ ](?:denied|error)",
-    r"forbidden",
-)
-_REJECTED = _pattern(
-    r"invalid[_ ]request",
-    r"bad request",
-    r"validation",
-    r"unprocessable",
-    r"invalid[_ ](?:argument|parameter|value|type)",
-)
-
-# In this sequence: the first pattern that matches a text decides (R-4.52).
-_BY_TEXT: tuple[tuple[re.Pattern[str], ErrorCode], ...] = (
-    (_MODEL_GONE, ErrorCode.PROVIDER_MODEL_NOT_FOUND),
-    (_REFUSAL, ErrorCode.PROVIDER_REFUSED),
-    (_BILLING, ErrorCode.PROVIDER_BILLING),
-    (_RATE_LIMIT, ErrorCode.PROVIDER_RATE_LIMITED),
-    (_OVERLOADED, ErrorCode.PROVIDER_UNAVAILABLE),
-    (_SERVER_ERROR, ErrorCode.PROVIDER_UNAVAILABLE),
-    (_AUTH, ErrorCode.PROVIDER_AUTH),
-    (_REJECTED, ErrorCode.PROVIDER_REQUEST_REJECTED),
-    (_TIMEOUT, ErrorCode.PROVIDER_STALLED),
-)
-
-# Reasons that a text may give instead of the one that the status gives by itself.
-_REFINEMENTS: dict[int, tuple[ErrorCode, ...]] = {
-    400: (
-        ErrorCode.PROVIDER_MODEL_NOT_FOUND,
-        ErrorCode.PROVIDER_REFUSED,
-        ErrorCode.PROVIDER_BILLING,
-        ErrorCode.PROVIDER_AUTH,
-    ),
-    401: (ErrorCode.PROVIDER_BILLING,),
-    403: (ErrorCode.PROVIDER_BILLING, ErrorCode.PROVIDER_REFUSED),
-    404: (ErrorCode.PROVIDER_BILLING, ErrorCode.PROVIDER_AUTH),
-    410: (ErrorCode.PROVIDER_MODEL_NOT_FOUND, ErrorCode.PROVIDER_BILLING, ErrorCode.PROVIDER_AUTH),
-    429: (ErrorCode.PROVIDER_BILLING,),
-}
-_BY_STATUS: dict[int, ErrorCode] = {
-    401: ErrorCode.PROVIDER_AUTH,
-    402: ErrorCode.PROVIDER_BILLING,
-    403: ErrorCode.PROVIDER_AUTH,
-    404: ErrorCode.PROVIDER_MODEL_NOT_FOUND,
-    407: ErrorCode.PROVIDER_AUTH,
-    408: ErrorCode.PROVIDER_STALLED,
-    413: ErrorCode.CONTEXT_OVERFLOW,
-    429: ErrorCode.PROVIDER_RATE_LIMITED,
-    499: ErrorCode.PROVIDER_UNAVAILABLE,
-}
 _WHAT: dict[ErrorCode, str] = {
     ErrorCode.PROVIDER_UNREACHABLE: "the service cannot be reached",
     ErrorCode.PROVIDER_AUTH: "the API key was refused",
@@ -181,11 +125,23 @@ _RETRYABLE = frozenset(
 )
 
 
-def fault(reason: ErrorCode, what: str = "", *, is_transient: bool | None = None, said: str = "") -> Fault:
+def fault(
+    reason: ErrorCode,
+    what: str = "",
+    *,
+    is_transient: bool | None = None,
+    said: str = "",
+    finer: FailureClass | None = None,
+) -> Fault:
     """A fault seen on this side. Transient by default when another try is worth while: unreachable, failing, cut."""
     if is_transient is None:
         is_transient = reason in _RETRYABLE - {ErrorCode.PROVIDER_STALLED, ErrorCode.PROVIDER_RATE_LIMITED}
-    return Fault(reason, what or _WHAT[reason], is_transient, None, said)
+    return Fault(reason, what or _WHAT[reason], is_transient, None, said, finer)
+
+
+def stalled(what: str) -> Fault:
+    """Nothing came for too long: the call was given up on this side."""
+    return Fault(ErrorCode.PROVIDER_STALLED, what, is_idle=True)
 
 
 def run_error(cause: Fault, *, provider: str, model: str, http_status: int = 0) -> RunError:
@@ -204,24 +160,38 @@ def run_error(cause: Fault, *, provider: str, model: str, http_status: int = 0) 
     )
 
 
+def failed_by(cause: Fault, failed: Failed) -> Failed:
+    """The terminal event, with what the cause says about another try."""
+    return replace(
+        failed,
+        is_transient=cause.is_transient,
+        retry_after_s=cause.retry_after_s,
+        finer=cause.finer,
+        observed_tokens=cause.observed_tokens,
+        is_idle=cause.is_idle,
+    )
+
+
 def classify_response(status: int, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Fault:
     """The failure that a response with an error status reports. `headers` is case-insensitive; `now` is wall time."""
     text = body.decode("utf-8", "replace")
-    return _refine(status, _error_text(_parsed(text), text), retry_after_s(headers, now=now))
+    return _by_status(status, _parsed(text), text, retry_after_s(headers, now=now))
 
 
 def classify_error_body(body: Any) -> Fault:
     """The failure that an error object in a successful response reports: its class comes from the object alone."""
-    text = _error_text(body, json.dumps(body, ensure_ascii=False, default=str))
+    raw = json.dumps(body, ensure_ascii=False, default=str)
     status = _status_in(body)
     if status is not None:
-        return _refine(status, text, None)
-    reason = ErrorCode.CONTEXT_OVERFLOW if _is_overflow(text) else _reason_by_text(text)
-    if reason is None:
-        return Fault(
-            ErrorCode.PROVIDER_BAD_RESPONSE, "the answer holds an error of an unknown kind", said=excerpt(text)
-        )
-    return _with_window(reason, text, None)
+        return _by_status(status, body, raw, None)
+    text = _error_text(body, raw)
+    kind = class_by_text(text)
+    if kind is not None and kind is not FailureClass.NO_ERROR_DETAILS:
+        return _fault_of(kind, text, None)
+    if kind is None:
+        kind = FailureClass.UNCLASSIFIED if _error_text(body, "") else FailureClass.EMPTY_RESPONSE
+    what = "the answer holds an error of an unknown kind"
+    return Fault(ErrorCode.PROVIDER_BAD_RESPONSE, what, said=excerpt(text), finer=kind)
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
@@ -242,65 +212,56 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
     return max(0.0, (until - now).total_seconds())
 
 
-def _refine(status: int, text: str, wait_s: float | None) -> Fault:
+def _by_status(status: int, body: Any, raw: str, wait_s: float | None) -> Fault:
+    text = _error_text(body, raw)
     if 300 <= status < 400:
         return Fault(ErrorCode.PROVIDER_BAD_RESPONSE, "the service answered with a redirect", said=excerpt(text))
+    found = _fault_of(_kind_by_status(status, body, text, wait_s), text, wait_s)
+    if status == _GONE_STATUS and found.kind is FailureClass.TIMEOUT:
+        return replace(found, reason=ErrorCode.PROVIDER_REQUEST_REJECTED, what=_WHAT[_REJECTED], is_transient=False)
+    if found.kind is FailureClass.TIMEOUT and status != _STALLED_STATUS and (status >= 500 or status == 499):
+        return replace(found, reason=_UNAVAILABLE, what=_WHAT[_UNAVAILABLE], is_transient=True)
+    return found
+
+
+def _kind_by_status(status: int, body: Any, text: str, wait_s: float | None) -> FailureClass:
+    code = _code_of(body)
+    if is_permanent(code):
+        return FailureClass.AUTH_PERMANENT
+    if status in _SAID_OVERLOADED:
+        return FailureClass.OVERLOADED if is_overloaded(text) else FailureClass.TIMEOUT
+    if status in _SAID_SERVER_ERROR:
+        return FailureClass.SERVER_ERROR if is_server_error(code) else FailureClass.TIMEOUT
+    if status == 402 and is_quota_window(text):
+        return FailureClass.RATE_LIMIT
+    if status == 429 and is_billing(text) and not _ends_soon(text, wait_s):
+        # Google sends everyone to "plan and billing", also whom it lets in again after some seconds.
+        return FailureClass.BILLING
+    by_text = class_by_text(text)
     by_status = _BY_STATUS.get(status)
     if by_status is None:
-        by_status = ErrorCode.PROVIDER_UNAVAILABLE if status >= 500 else ErrorCode.PROVIDER_REQUEST_REJECTED
-    reason = by_status
-    if status in {400, 404, 413, 422} and _is_overflow(text):
-        reason = ErrorCode.CONTEXT_OVERFLOW
-    elif status == 402 and _RATE_LIMIT.search(text):
-        reason = ErrorCode.PROVIDER_RATE_LIMITED
-    else:
-        by_text = _reason_by_text(text)
-        if by_text in _REFINEMENTS.get(400 if status == 422 else status, ()):
-            reason = by_text or by_status
-        if status == 429 and reason is ErrorCode.PROVIDER_BILLING and _ends_soon(text, wait_s):
-            # Google sends everyone to "plan and billing", also whom it lets in again after some seconds.
-            reason = ErrorCode.PROVIDER_RATE_LIMITED
-    return _with_window(reason, text, wait_s)
+        return FailureClass.TIMEOUT if status >= 500 else by_text or FailureClass.FORMAT
+    return by_text if by_text in _REFINEMENTS.get(status, ()) and by_text else by_status
 
 
-def _with_window(reason: ErrorCode, text: str, wait_s: float | None) -> Fault:
+def _fault_of(kind: FailureClass, text: str, wait_s: float | None) -> Fault:
+    """A failure of this class, with what else the text tells."""
     if wait_s is None:
-        wait_s = _wait_in(text)
-    if reason is ErrorCode.PROVIDER_RATE_LIMITED:
-        is_transient = _is_short_window(text, wait_s)
-    else:
-        is_transient = reason in {ErrorCode.PROVIDER_UNAVAILABLE, ErrorCode.PROVIDER_UNREACHABLE}
-    return Fault(reason, _WHAT[reason], is_transient, wait_s, excerpt(text))
-
-
-def _is_short_window(text: str, wait_s: float | None) -> bool:
-    """The limit is over within a minute (R-4.58)."""
-    if wait_s is not None:
-        return wait_s <= SHORT_WINDOW_S
-    return bool(_SHORT_WINDOW.search(text)) and not _LONG_WINDOW.search(_SHORT_WINDOW.sub("", text))
+        wait_s = wait_in(text)
+    reason = reason_of(kind)
+    what = _WHAT[reason]
+    is_limited = kind is FailureClass.RATE_LIMIT
+    if kind is FailureClass.FORMAT and (problem := shape_problem(text)):
+        what += f": {problem}"
+    size = observed_tokens(text) if kind is FailureClass.CONTEXT_OVERFLOW else 0
+    is_transient = is_short_window(text, wait_s) if is_limited else reason is _UNAVAILABLE
+    return Fault(reason, what, is_transient, wait_s, excerpt(text), kind, size)
 
 
 def _ends_soon(text: str, wait_s: float | None) -> bool:
     """A wait is named, and it is a short one."""
-    wait_s = _wait_in(text) if wait_s is None else wait_s
+    wait_s = wait_in(text) if wait_s is None else wait_s
     return wait_s is not None and wait_s <= SHORT_WINDOW_S
-
-
-def _wait_in(text: str) -> float | None:
-    found = _WAIT_IN_TEXT.search(text)
-    if not found:
-        return None
-    minutes, amount, unit = found.groups()
-    factor = {"ms": 0.001, "min": 60.0}.get(unit.lower(), 1.0)
-    return float(minutes or 0) * 60 + float(amount) * factor
-
-
-def _is_overflow(text: str) -> bool:
-    return bool(_OVERFLOW.search(text)) and not _NOT_OVERFLOW.search(text)
-
-
-def _reason_by_text(text: str) -> ErrorCode | None:
-    return next((reason for pattern, reason in _BY_TEXT if pattern.search(text)), None)
 
 
 def _number(value: str) -> float | None:
@@ -337,6 +298,14 @@ def _error_text(body: Any, raw: str) -> str:
             if isinstance(value, str | int) and not isinstance(value, bool) and str(value) not in parts:
                 parts.append(str(value))
     return (": ".join(parts) or raw)[:_MAX_TEXT_CHARS]
+
+
+def _code_of(body: Any) -> str:
+    """The type and code of an error body: what it is called by, without the message."""
+    error = _error_object(body)
+    if not isinstance(error, dict):
+        return ""
+    return " ".join(str(error[name]) for name in ("type", "code", "status") if isinstance(error.get(name), str))
 
 
 def _status_in(body: Any) -> int | None:

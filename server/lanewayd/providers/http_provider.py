@@ -13,7 +13,7 @@ import httpx_aiohttp
 from lanewayd.clock import Clock
 from lanewayd.errors import ErrorCode
 from lanewayd.providers.endpoint import address
-from lanewayd.providers.failures import Fault, classify_response, fault, run_error
+from lanewayd.providers.failures import Fault, classify_response, failed_by, fault, run_error, stalled
 from lanewayd.providers.hosting import idle_limit_s, is_self_hosted
 from lanewayd.providers.interface import Decoder, Dialect, Failed, ModelRequest, StreamEvent
 from lanewayd.providers.redaction import hide_secret
@@ -162,8 +162,7 @@ class _Call:
     def failed(self, cause: Fault, *, http_status: int = 0) -> Failed:
         """The terminal event for a fault outside the body."""
         error = run_error(cause, provider=self._service.name, model=self._request.model, http_status=http_status)
-        failed = self._decoder.fail(error, is_transient=cause.is_transient)
-        return replace(failed, retry_after_s=cause.retry_after_s)
+        return failed_by(cause, self._decoder.fail(error, is_transient=cause.is_transient))
 
     async def events(self, client: httpx.AsyncClient, key: str) -> AsyncGenerator[Sequence[StreamEvent], None]:
         """The events of the call as they come, the terminal last. Closing the generator closes the response."""
@@ -256,7 +255,7 @@ class _Call:
 
     def _stalled(self) -> Fault:
         if self._decoder.progress:
-            return fault(ErrorCode.PROVIDER_STALLED, f"the stream stood still for {self._idle_s:g} s")
+            return stalled(f"the stream stood still for {self._idle_s:g} s")
         what = f"no event came within {self._first_s:g} s of the request"
         if self._sent_bytes >= _LARGE_REQUEST_BYTES or self._request.tools:
             size_kb = self._sent_bytes / 1000
@@ -264,7 +263,7 @@ class _Call:
                 f"; the request had {size_kb:,.0f} kB and {len(self._request.tools)} tools: oversized tool schemas or"
                 " results are a common cause"
             )
-        return fault(ErrorCode.PROVIDER_STALLED, what)
+        return stalled(what)
 
 
 async def _close(response: httpx.Response) -> None:

@@ -7,7 +7,17 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lanewayd.messages import UNKNOWN_MODEL, AssistantMessage, Message, ModelFacts, RunError, ThinkingLevel, ToolSpec
+from lanewayd.messages import (
+    UNKNOWN_MODEL,
+    AssistantMessage,
+    FailureClass,
+    Message,
+    ModelFacts,
+    RunError,
+    ThinkingLevel,
+    ToolSpec,
+)
+from lanewayd.providers.failure_kinds import kind_of
 
 DEFAULT_OUTPUT_CAP = 32_000
 
@@ -85,7 +95,18 @@ class Failed:
     retry_after_s: float | None = None
     """What the server asked for."""
     is_transient: bool = False
-    """Another try may succeed (spec 04, section 5); loop/retry.py decides whether there is one."""
+    """The same request may succeed in a while (spec 04, section 5); models/failover.py decides what is done."""
+    finer: FailureClass | None = None
+    """None: what the reason of the error stands for."""
+    observed_tokens: int = 0
+    """The size of the prompt, when the service refused it for that and told it; 0 = not told."""
+    is_idle: bool = False
+    """The call was given up, as nothing came for too long."""
+
+    @property
+    def kind(self) -> FailureClass:
+        """Why it failed."""
+        return self.finer or kind_of(self.error.reason)
 
 
 StreamEvent = TextDelta | ReasoningDelta | BlockEnded | Done | Failed

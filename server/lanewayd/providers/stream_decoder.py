@@ -1,10 +1,9 @@
 """What every decoder does alike: bytes in, values to the dialect, one terminal event last. Pure."""
 
-from dataclasses import replace
 from typing import Protocol
 
 from lanewayd.messages import AssistantMessage, RunError
-from lanewayd.providers.failures import Fault, run_error
+from lanewayd.providers.failures import Fault, failed_by, run_error
 from lanewayd.providers.interface import Done, Failed, StreamEvent
 from lanewayd.providers.json_events import JsonEvent, JsonEvents, ResponseRefused
 
@@ -91,4 +90,4 @@ class StreamDecoder:
 
     def _refuse(self, cause: Fault) -> Failed:
         error = run_error(cause, provider=self._provider, model=self._model, http_status=_HTTP_OK)
-        return replace(self.fail(error, is_transient=cause.is_transient), retry_after_s=cause.retry_after_s)
+        return failed_by(cause, self.fail(error, is_transient=cause.is_transient))

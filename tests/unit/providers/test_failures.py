@@ -28,7 +28,7 @@ def classified(status: int, message: str = "", headers: dict[str, str] | None = 
         (400, "prompt is too long: 210000 tokens > 200000 maximum", "CONTEXT_OVERFLOW"),
         (400, "input token count exceeds the maximum number of tokens", "CONTEXT_OVERFLOW"),
         (400, "输入超过模型上下文长度限制", "CONTEXT_OVERFLOW"),
-        (400, "request too large: tokens per minute (TPM) limit", "PROVIDER_REQUEST_REJECTED"),
+        (400, "request too large: tokens per minute (TPM) limit", "PROVIDER_RATE_LIMITED"),
         (400, "Your credit balance is too low", "PROVIDER_BILLING"),
         (400, "invalid_api_key", "PROVIDER_AUTH"),
         (400, "model not found", "PROVIDER_MODEL_NOT_FOUND"),

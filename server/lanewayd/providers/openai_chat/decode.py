@@ -8,7 +8,7 @@ from lanewayd.errors import ErrorCode
 from lanewayd.messages import AssistantMessage, RunError, StopReason, ToolCall, Usage
 from lanewayd.providers.arguments import CallRefused
 from lanewayd.providers.call_ids import CallIds
-from lanewayd.providers.failures import Fault, classify_error_body, fault, run_error
+from lanewayd.providers.failures import Fault, classify_error_body, failed_by, fault, run_error
 from lanewayd.providers.interface import Done, Failed, StreamEvent
 from lanewayd.providers.openai_chat.answer import Answer
 from lanewayd.providers.openai_chat.chunk_fields import (
@@ -133,8 +133,7 @@ class ChatDecoder:
 
     def _fail(self, cause: Fault) -> Failed:
         error = run_error(cause, provider=self._provider, model=self._model, http_status=_HTTP_OK)
-        failed = self.fail(error, is_transient=cause.is_transient)
-        return Failed(failed.error, failed.partial, cause.retry_after_s, failed.is_transient)
+        return failed_by(cause, self.fail(error, is_transient=cause.is_transient))
 
     # Bytes
 
