@@ -162,6 +162,22 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What UpdateSession has set for a session; "" (None for `trace`) = not set: the agent's setting holds."""
+
+    model: str = ""
+    """As `provider/model`."""
+    thinking: str = ""
+    """A ThinkingLevel."""
+    verbose: str = ""
+    """A Verbosity."""
+    reasoning: str = ""
+    """A ReasoningVisibility."""
+    trace: bool | None = None
+    queue_mode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One session's row, with the figures the contract shows beside it."""
 
@@ -179,6 +195,9 @@ class Session:
     last_state: RunState | None = None
     usage: Usage = field(default_factory=Usage)
     context_tokens: int = 0
+    settings: SessionSettings = field(default_factory=SessionSettings)
+    pinned: bool = False
+    archived: bool = False
 
 
 @dataclass(frozen=True, slots=True)

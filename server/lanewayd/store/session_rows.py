@@ -1,7 +1,11 @@
 """Sessions, transcript entries and tool calls from and to their rows. Pure."""
 
+import json
+from dataclasses import asdict, fields
+
 from lanewayd.messages import ToolOutcome, Usage
-from lanewayd.records import Entry, EntryKind, RunState, Session, ToolCallRow, ToolCallState
+from lanewayd.records import Entry, EntryKind, RunState, Session, SessionSettings, ToolCallRow, ToolCallState
+from lanewayd.store.run_rows import to_json
 from lanewayd.store.times import from_us
 from lanewayd.store.transaction import Row
 
@@ -32,7 +36,26 @@ def session_from_row(row: Row) -> Session:
             bool(row["lacks_prices"]) and row["cost_usd"] is not None,
         ),
         context_tokens=row["context_tokens"],
+        settings=settings_from_json(row["settings_json"]),
+        pinned=bool(row["pinned"]),
+        archived=bool(row["archived"]),
     )
+
+
+_SETTING_NAMES = frozenset(setting.name for setting in fields(SessionSettings))
+
+
+def settings_from_json(text: str) -> SessionSettings:
+    """The column `settings_json`; "" = nothing is set. What this version does not know is passed over."""
+    if not text:
+        return SessionSettings()
+    return SessionSettings(**{name: value for name, value in json.loads(text).items() if name in _SETTING_NAMES})
+
+
+def settings_json(settings: SessionSettings) -> str:
+    """The column `settings_json`: what is set, in a fixed order; "" when nothing is."""
+    said = {name: value for name, value in asdict(settings).items() if value not in ("", None)}
+    return to_json(said) if said else ""
 
 
 def entry_from_row(row: Row) -> Entry:

@@ -21,6 +21,8 @@ class _Owner(NamedTuple):
     session_key: str
     session_id: str
     agent_id: str
+    settings_json: str = ""
+    """See store.session_rows.settings_from_json; read it only where it is not empty."""
 
 
 def accept(transaction: Transaction, command: AcceptRun) -> Accepted:

@@ -46,12 +46,12 @@ ORDER BY s.last_interaction_at DESC, s.session_key
 LIMIT :limit;
 
 -- name: select_session_owner
--- Which session a key stands for.
-SELECT session_key, session_id, agent_id FROM sessions WHERE tenant = ? AND session_key = ?;
+-- Which session a key stands for, and what is set for it.
+SELECT session_key, session_id, agent_id, settings_json FROM sessions WHERE tenant = ? AND session_key = ?;
 
 -- name: select_session_by_id
 -- Which key owns a session id; another tenant's session does not exist.
-SELECT session_key, session_id, agent_id FROM sessions WHERE session_id = ? AND tenant = ?;
+SELECT session_key, session_id, agent_id, settings_json FROM sessions WHERE session_id = ? AND tenant = ?;
 
 -- name: insert_session
 -- Takes over what readers of an earlier session of this key may have missed.
