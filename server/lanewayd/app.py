@@ -26,7 +26,7 @@ from lanewayd.rpc.methods import Context, TenantResolver
 from lanewayd.rpc.server import SERVICE_NAMES, add_address, build_server, server_options
 from lanewayd.rpc.sessions import SessionHandlers
 from lanewayd.runs.admin import Admin, Offer
-from lanewayd.runs.collaborators import Collaborators, RunSettings
+from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.commits import CommitFeed
 from lanewayd.runs.drain import Drain, DrainSettings, Leavers, ParkGate
 from lanewayd.runs.followers import Followers
@@ -56,6 +56,7 @@ from lanewayd.transcript.lock import SessionLocks
 from lanewayd.wiring.home import Home
 from lanewayd.wiring.idle_exit import IdleExit
 from lanewayd.wiring.model_services import ModelServices
+from lanewayd.wiring.run_settings import run_settings
 from lanewayd.wiring.telemetry import telemetry_options
 from lanewayd.wiring.workshop import BuiltInWorkshop
 
@@ -226,7 +227,7 @@ class Service:
             workshop=self._workshop,
             gate=self._gate,
             sanitiser=Redactor(self._models.secrets),
-            settings=RunSettings(delta_interval_s=settings.events.delta_interval_ms / 1000),
+            settings=run_settings(settings),
             telemetry=self._pipeline.telemetry,
         )
         settling = Settling(self._collaborators)

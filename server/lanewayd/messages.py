@@ -232,6 +232,11 @@ class Prices:
     cache_read: float | None = None
     cache_write: float | None = None
 
+    @property
+    def is_known(self) -> bool:
+        """The price of what every call uses."""
+        return self.input is not None and self.output is not None
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:

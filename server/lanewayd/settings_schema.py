@@ -83,6 +83,14 @@ class TenantLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimits:
+    """What all runs of a session may use; 0 = no limit."""
+
+    max_tokens: int = setting(0, low=0)
+    max_cost_usd: float = setting(0.0, low=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSettings:
     """What a caller may ask for. Sizes are UTF-8 bytes."""
 
@@ -100,6 +108,11 @@ class LimitSettings:
     max_queued_runs: int = setting(10_000, low=1)
     max_depth: int = setting(5, low=0, high=64)
     """How deep runs may start runs."""
+    max_tokens: int = setting(0, low=0)
+    """Tokens of a run, prompts and answers of all its model calls; 0 = no limit."""
+    max_cost_usd: float = setting(0.0, low=0)
+    """Cost of a run; 0 = no limit. Calls whose prices are not known count nothing."""
+    session: SessionLimits = section(SessionLimits)
     tenant: TenantLimits = section(TenantLimits)
 
 

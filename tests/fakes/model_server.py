@@ -87,13 +87,17 @@ DONE = b"data: [DONE]\n\n"
 
 def text_answer(*pieces: str, usage: tuple[int, int] = (3, 2)) -> Answer:
     """A whole answer: its deltas, the finish reason, usage and the end mark."""
-    tokens = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
     steps = [delta(content=piece) for piece in pieces]
-    return Answer([*steps, delta("stop"), event(id="c", choices=[], usage=tokens), DONE])
+    return Answer([*steps, delta("stop"), _usage_event(usage), DONE])
 
 
-def calls_answer(*calls: tuple[str, dict[str, Any]], text: str = "") -> Answer:
-    """A whole answer that calls tools; ids are fresh."""
+def _usage_event(usage: tuple[int, int]) -> bytes:
+    tokens = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+    return event(id="c", choices=[], usage=tokens)
+
+
+def calls_answer(*calls: tuple[str, dict[str, Any]], text: str = "", usage: tuple[int, int] | None = None) -> Answer:
+    """A whole answer that calls tools; ids are fresh. Without `usage` nothing is said about it."""
     items = [
         {
             "index": index,
@@ -104,7 +108,8 @@ def calls_answer(*calls: tuple[str, dict[str, Any]], text: str = "") -> Answer:
         for index, (name, arguments) in enumerate(calls)
     ]
     steps = [delta(content=text)] if text else []
-    return Answer([*steps, delta(tool_calls=items), delta("tool_calls"), DONE])
+    said = [] if usage is None else [_usage_event(usage)]
+    return Answer([*steps, delta(tool_calls=items), delta("tool_calls"), *said, DONE])
 
 
 def gzipped(events: Iterable[Step]) -> Answer:

@@ -28,7 +28,14 @@ CANCELLED = run_pb2.RUN_STATE_CANCELLED
 TIMED_OUT = run_pb2.RUN_STATE_TIMED_OUT
 SESSION = "outcomes"
 LOCK_TIMEOUT_S = 0.04
-SETTINGS = "[session.write_lock]\nacquire_timeout_ms = 40\n"
+SETTINGS = """
+[session.write_lock]
+acquire_timeout_ms = 40
+[limits]
+max_tokens = 1000
+[limits.session]
+max_tokens = 1500
+"""
 _RETENTION = 1
 """Sleepers of the service itself."""
 
@@ -104,6 +111,18 @@ async def _turn_cap(stage: Stage) -> str:
     run_id = await stage.with_answer(calls_answer(("rec", {}), text="Once. "), max_turns=1)
     (await stage.tool.asked.get()).answer.set_result(DONE)
     return run_id
+
+
+async def _budget_of_the_run(stage: Stage) -> str:
+    run_id = await stage.with_answer(calls_answer(("rec", {}), text="Long. ", usage=(900, 100)))
+    (await stage.tool.asked.get()).answer.set_result(DONE)
+    return run_id
+
+
+async def _budget_of_the_session(stage: Stage) -> str:
+    before = await read_ended(stage.service, await stage.with_answer(text_answer("All of it.", usage=(1400, 100))))
+    assert before.run.state == SUCCEEDED, "an answer that is there is not thrown away"
+    return (await stage.service.accept("more", session_key=SESSION)).run_id
 
 
 async def _no_tools(stage: Stage) -> str:
@@ -216,6 +235,8 @@ PRODUCERS: list[tuple[Callable[[Stage], Awaitable[str]], Expected]] = [
     (_cut_after_text, Expected(FAILED, "error", "PROVIDER_STREAM_CUT", ("Half a sen",))),
     (_failed_after_a_turn, Expected(FAILED, "error", "PROVIDER_AUTH", ("Let me look. ",))),
     (_turn_cap, Expected(FAILED, "error", "MAX_TURNS", ("Once. ",))),
+    (_budget_of_the_run, Expected(FAILED, "error", "BUDGET_EXCEEDED", ("Long. ",), used_tokens=(900, 100))),
+    (_budget_of_the_session, Expected(FAILED, "error", "BUDGET_EXCEEDED", used_tokens=(0, 0))),
     (_no_tools, Expected(FAILED, "error", "TOOLS_EMPTY")),
     (_fault_of_ours, Expected(FAILED, "error", "INTERNAL")),
     (_session_busy, Expected(FAILED, "error", "SESSION_BUSY")),

@@ -170,6 +170,15 @@ async def test_the_cost_of_a_session_adds_up_as_usage_does(store: Store, uses: l
     assert session.usage == sum(uses, Usage())
 
 
+async def test_a_start_says_what_the_sessions_runs_have_used(store: Store) -> None:
+    await running(store, "r1")
+    await store.append(append_to("r1", 2, ends(usage=Usage(10, 5, cost_usd=0.5))))
+    await store.accept(accept_run("r2"))
+    first = await store.start(start_run("r2"))
+    again = await store.start(StartRun("r2", NOW, recovered=True))
+    assert first.session_usage == again.session_usage == Usage(10, 5, cost_usd=0.5)
+
+
 async def test_what_calls_without_an_entry_used_is_kept(store: Store) -> None:
     await running(store, "r1")
     assert (await stored_run(store, "r1")).void_usage == Usage()

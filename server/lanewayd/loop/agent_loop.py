@@ -7,7 +7,7 @@ by the recorder it is given, and a run can begin again at any point that was wri
 from dataclasses import dataclass, replace
 
 from lanewayd.loop.interface import LoopEnd, LoopStart, Recorder, StepGate
-from lanewayd.loop.limits import no_tools_error, turn_cap_error
+from lanewayd.loop.limits import NO_BUDGET, Budget, budget_error, no_tools_error, turn_cap_error
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
 from lanewayd.messages import UNKNOWN_MODEL, AssistantMessage, Message, ModelFacts, StopReason, ToolCall
@@ -25,6 +25,7 @@ class LoopPlan:
     max_turns: int
     idle_timeout_cap_s: float | None
     facts: ModelFacts = UNKNOWN_MODEL
+    budget: Budget = NO_BUDGET
     max_output_tokens: int = 0
     temperature: float | None = None
     seed: int | None = None
@@ -60,7 +61,7 @@ class AgentLoop:
             self._gate.check()
             messages.extend(await self._batch.run(start.unsettled, known=start.known))
         while True:
-            error = turn_cap_error(turns, self._plan.max_turns)
+            error = turn_cap_error(turns, self._plan.max_turns) or budget_error(self._plan.budget, self._recorder.usage)
             if error is not None:
                 return LoopEnd(error=error)
             outcome = await self._turn.call(self._request(messages))

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from lanewayd.clock import Clock
 from lanewayd.loop.interface import StepGate, Workplace
+from lanewayd.loop.limits import UNLIMITED, Allowance
 from lanewayd.models.candidates import Candidate
 from lanewayd.providers.interface import Provider
 from lanewayd.records import Run, RunRequest
@@ -46,6 +47,8 @@ class RunSettings:
     """Values of the settings that runs obey."""
 
     delta_interval_s: float
+    run_allowance: Allowance = UNLIMITED
+    session_allowance: Allowance = UNLIMITED
     unwind_limit_s: float = 30.0
     """After a stop the end is written when the task is gone, at the latest after this (R-2.22)."""
 

@@ -4,13 +4,14 @@
 task that was cancelled is not the one to write down that it was.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.loop.agent_loop import AgentLoop, LoopPlan
 from lanewayd.loop.interface import LoopEnd, LoopStart
-from lanewayd.loop.limits import remaining_budget_s
+from lanewayd.loop.limits import Budget, remaining_budget_s
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
 from lanewayd.messages import RunError, Usage, UserMessage, valid_text
@@ -30,6 +31,8 @@ from lanewayd.tools.interface import PreparedCall, Toolset
 from lanewayd.transcript.context import Standing, standing_of
 from lanewayd.transcript.lock import HeldLock
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
@@ -42,6 +45,7 @@ class Execution:
         """`trace`: None tells nobody."""
         run = self._run = started.run
         self._leaf_entry_id = started.leaf_entry_id
+        self._session_usage = started.session_usage
         self._context = Context()
         self._recorder = recorder
         self._with = collaborators
@@ -65,7 +69,8 @@ class Execution:
             if standing.final is not None:
                 return finished(standing.final)
             candidate = self._with.candidates(run.request)[0]
-            loop = self._loop(self._with.provider(candidate.provider), candidate)
+            budget = await self._budget(candidate)
+            loop = self._loop(self._with.provider(candidate.provider), candidate, budget)
         except LanewayError as error:
             return failed(RunError(error.code.value, error.message))
         try:
@@ -86,11 +91,12 @@ class Execution:
     async def _read(self, question: Callable[[], Awaitable[T]]) -> T:
         return await until_answered(question, self._with.clock)
 
-    def _loop(self, provider: Provider, candidate: Candidate) -> AgentLoop:
+    def _loop(self, provider: Provider, candidate: Candidate, budget: Budget) -> AgentLoop:
         run, recorder, clock, gate = self._run, self._recorder, self._with.clock, self._with.gate
         plan = LoopPlan(
             model=candidate.model,
             facts=candidate.facts,
+            budget=budget,
             max_output_tokens=run.request.max_output_tokens,
             temperature=run.request.temperature,
             seed=run.request.seed,
@@ -110,6 +116,21 @@ class Execution:
             recorder=recorder,
             gate=gate,
         )
+
+    async def _budget(self, candidate: Candidate) -> Budget:
+        """What this run may use, after what its session has used."""
+        store, run, settings = self._with.store, self._run, self._with.settings
+        used = self._session_usage
+        if used is None:
+            session = await self._read(lambda: store.session(run.tenant, run.session_key))
+            used = session.usage if session is not None else Usage()
+        budget = Budget(settings.run_allowance, settings.session_allowance, used)
+        if budget.has_cost_limit and not candidate.facts.prices.is_known:
+            logger.warning(
+                "the cost limit of a run does not hold: the prices of its model are not known",
+                extra={"run_id": run.run_id, "model": candidate.reference},
+            )
+        return budget
 
     async def _standing(self) -> Standing:
         """From the transcript, unless what this run goes on from is known: its first start knows where that ends."""

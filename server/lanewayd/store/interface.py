@@ -123,6 +123,8 @@ class Started:
     events: tuple[StoredEvent, ...]
     leaf_entry_id: str | None = None
     """Where the session's transcript ended before the start's own entries, "" = it was empty; None without entries."""
+    session_usage: Usage | None = None
+    """What the session's runs that have ended have used; None = not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,16 +25,7 @@ def session_from_row(row: Row) -> Session:
         queued_runs=row["queued_runs"],
         last_run_id=row["last_run_id"],
         last_state=RunState(row["last_state"]) if row["last_state"] else None,
-        usage=Usage(
-            row["input_tokens"],
-            row["output_tokens"],
-            row["cache_read_tokens"],
-            row["cache_write_tokens"],
-            row["reasoning_tokens"],
-            bool(row["usage_unavailable"]),
-            row["cost_usd"],
-            bool(row["lacks_prices"]) and row["cost_usd"] is not None,
-        ),
+        usage=session_usage_of(row),
         context_tokens=row["context_tokens"],
         settings=settings_from_json(row["settings_json"]),
         pinned=bool(row["pinned"]),
@@ -56,6 +47,20 @@ def settings_json(settings: SessionSettings) -> str:
     """The column `settings_json`: what is set, in a fixed order; "" when nothing is."""
     said = {name: value for name, value in asdict(settings).items() if value not in ("", None)}
     return to_json(said) if said else ""
+
+
+def session_usage_of(row: Row) -> Usage:
+    """The sums of a session's runs that have ended."""
+    return Usage(
+        row["input_tokens"],
+        row["output_tokens"],
+        row["cache_read_tokens"],
+        row["cache_write_tokens"],
+        row["reasoning_tokens"],
+        bool(row["usage_unavailable"]),
+        row["cost_usd"],
+        bool(row["lacks_prices"]) and row["cost_usd"] is not None,
+    )
 
 
 def entry_from_row(row: Row) -> Entry:

@@ -13,6 +13,7 @@ from tests.fakes.store_codec import JsonCodec, decode
 from tests.unit.runs.bench_agents import BenchAgents
 
 from lanewayd.events import StoredEvent
+from lanewayd.loop.limits import UNLIMITED, Allowance
 from lanewayd.messages import (
     AssistantMessage,
     Message,
@@ -174,6 +175,8 @@ class BenchSettings:
     lock_timeout_s: float = 60.0
     max_queued_runs: int = 10_000
     prices: Prices = field(default_factory=Prices)
+    of_run: Allowance = UNLIMITED
+    of_session: Allowance = UNLIMITED
     wrap: Callable[[SqliteStore], Store] = lambda store: store
     """What runs see of the store."""
 
@@ -204,7 +207,7 @@ class Bench:
             workshop=self.workshop,
             gate=self.park_gate,
             sanitiser=Redactor(()),
-            settings=RunSettings(delta_interval_s=settings.delta_interval_s),
+            settings=RunSettings(settings.delta_interval_s, settings.of_run, settings.of_session),
         )
         self.settling = Settling(self.parts)
         self.scheduler = Scheduler(

@@ -10,9 +10,9 @@ from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState, che
 from lanewayd.store.commands.event_log import RunHead, add_events, growth_parameters, run_head
 from lanewayd.store.interface import Appended, AppendToRun, RunChange, RunEnd, SettleRun, Started, StartRun
 from lanewayd.store.run_rows import error_json, payloads_json, run_from_row, usage_json
-from lanewayd.store.session_rows import tool_call_parameters
+from lanewayd.store.session_rows import session_usage_of, tool_call_parameters
 from lanewayd.store.times import to_us
-from lanewayd.store.transaction import Transaction
+from lanewayd.store.transaction import Row, Transaction
 
 
 def start(transaction: Transaction, command: StartRun) -> Started:
@@ -23,7 +23,9 @@ def start(transaction: Transaction, command: StartRun) -> Started:
         raise RunNotStartable(f"{command.run_id} is not {wanted.value}")
     if head.abort_requested_at is not None:
         raise RunNotStartable(f"{command.run_id} is to be aborted")
-    leaf_entry_id = add_entries(transaction, head, command.entries)
+    leaf_entry_id, session_usage = _session_at_start(transaction, head)
+    if command.entries:
+        _chain(transaction, _session_of(head), head.run_id, command.entries, leaf_entry_id)
     growth = add_events(transaction, head, (_with_attempt(event, head.attempt + 1) for event in command.events))
     transaction.execute(
         "update_run_started",
@@ -35,7 +37,7 @@ def start(transaction: Transaction, command: StartRun) -> Started:
         },
     )
     run = run_from_row(transaction.one("select_run_by_no", (head.accepted_no,)))
-    return Started(run, growth.events, leaf_entry_id)
+    return Started(run, growth.events, leaf_entry_id if command.entries else None, session_usage)
 
 
 def append(transaction: Transaction, command: AppendToRun) -> Appended:
@@ -68,7 +70,7 @@ def write_changes(transaction: Transaction, head: RunHead, changes: Sequence[Run
     _check_end(events, changes, end)
     for change in changes:
         if change.entries:
-            add_entries(transaction, head, change.entries)
+            append_entries(transaction, _session_of(head), head.run_id, change.entries)
         if change.tool_calls:
             _put_tool_calls(transaction, change.tool_calls)
         if change.void_usage is not None:
@@ -82,29 +84,46 @@ def write_changes(transaction: Transaction, head: RunHead, changes: Sequence[Run
     return Appended(growth.events, run_from_row(transaction.one("select_run_by_no", (head.accepted_no,))))
 
 
-def add_entries(transaction: Transaction, head: RunHead, entries: Iterable[NewEntry]) -> str | None:
-    """Append to the transcript of the run's session; as `append_entries`."""
-    return append_entries(transaction, (head.tenant, head.session_key, head.session_id), head.run_id, entries)
-
-
 def append_entries(
     transaction: Transaction, session: tuple[str, str, str], run_id: str, entries: Iterable[NewEntry]
-) -> str | None:
+) -> None:
     """Chain `entries` to the leaf of the session (tenant, key, id) and make the last of them the leaf.
-
-    The leaf there was, "" in an empty session; None without entries.
 
     Raises ValueError when the key does not have this session any more.
     """
     entries = list(entries)
-    if not entries:
-        return None
+    if entries:
+        leaf = _existing(transaction.one("select_leaf", session), session)
+        _chain(transaction, session, run_id, entries, leaf["leaf_entry_id"])
+
+
+def _session_at_start(transaction: Transaction, head: RunHead) -> tuple[str, Usage]:
+    """Where the transcript of the run's session ends, and what its ended runs have used. Raises as append_entries."""
+    session = _session_of(head)
+    row = _existing(transaction.one("select_session_at_start", session), session)
+    return row["leaf_entry_id"], session_usage_of(row)
+
+
+def _session_of(head: RunHead) -> tuple[str, str, str]:
+    return head.tenant, head.session_key, head.session_id
+
+
+def _existing(row: Row | None, session: tuple[str, str, str]) -> Row:
+    if row is None:
+        raise ValueError(f"session {session[-1]} does not exist")
+    return row
+
+
+def _chain(
+    transaction: Transaction,
+    session: tuple[str, str, str],
+    run_id: str,
+    entries: Iterable[NewEntry],
+    leaf_entry_id: str,
+) -> None:
+    """Store `entries`, the first behind `leaf_entry_id`, the last as the new leaf."""
     tenant, session_key, session_id = session
-    leaf = transaction.one("select_leaf", session)
-    if leaf is None:
-        raise ValueError(f"session {session_id} does not exist")
-    leaf_entry_id = parent_entry_id = str(leaf["leaf_entry_id"])
-    rows = []
+    parent_entry_id, rows = leaf_entry_id, []
     for entry in entries:
         rows.append(
             (
@@ -120,7 +139,6 @@ def append_entries(
         parent_entry_id = entry.entry_id
     transaction.execute_many("insert_entry", rows)
     transaction.execute("update_leaf", (parent_entry_id, tenant, session_key))
-    return leaf_entry_id
 
 
 def _with_attempt(event: NewEvent, attempt: int) -> NewEvent:

@@ -76,6 +76,14 @@ WHERE tenant = :tenant AND session_key = :session_key;
 -- Where a session's transcript goes on.
 SELECT leaf_entry_id FROM sessions WHERE tenant = ? AND session_key = ? AND session_id = ?;
 
+-- name: select_session_at_start
+-- As select_leaf, with what the session's runs have used so far.
+SELECT
+    leaf_entry_id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,
+    usage_unavailable, cost_usd, lacks_prices
+FROM sessions
+WHERE tenant = ? AND session_key = ? AND session_id = ?;
+
 -- name: update_leaf
 -- Stored with the entries it points at.
 UPDATE sessions SET leaf_entry_id = ? WHERE tenant = ? AND session_key = ?;
