@@ -5,10 +5,10 @@ R-5.116 and R-5.117.
 """
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from lanewayd.messages import AssistantMessage, Attachment, Message, StopReason, UserMessage
+from lanewayd.messages import IMAGE_TYPES, AssistantMessage, Attachment, Message, StopReason, UserMessage
 from lanewayd.providers.interface import ModelRequest
 
 TURNS_WITH_IMAGES = 3
@@ -17,10 +17,11 @@ _MAX_NAME_CHARS = 200
 _COMPLETED = (StopReason.STOP, StopReason.LENGTH)
 
 
-def shown_messages(request: ModelRequest) -> tuple[Message, ...]:
-    """The request's messages; what is left in a message's `attachments` goes to the model as images behind its text.
+def shown_messages(request: ModelRequest, types: Set[str] = IMAGE_TYPES) -> tuple[Message, ...]:
+    """The request's messages; what is left in a message's `attachments` goes to the model as images beside its text.
 
-    Each of those has its type in IMAGE_TYPES and its content, not empty, in `request.images`. Every other attachment
+    `types` are those that the family takes. Each attachment left is of one of them, and its content, not empty, is in
+    `request.images`. Every other attachment
     became a line of the text that names it and says why it cannot be seen. Idempotent.
     """
     messages = request.messages
@@ -28,7 +29,7 @@ def shown_messages(request: ModelRequest) -> tuple[Message, ...]:
         return messages
     oldest = _oldest_with_images(messages)
     return tuple(
-        _shown(message, request, is_old=place < oldest)
+        _shown(message, request, types, is_old=place < oldest)
         if isinstance(message, UserMessage) and message.attachments
         else message
         for place, message in enumerate(messages)
@@ -55,11 +56,11 @@ def _oldest_with_images(messages: Sequence[Message]) -> int:
     return turns[-TURNS_WITH_IMAGES] if len(turns) >= TURNS_WITH_IMAGES else 0
 
 
-def _shown(message: UserMessage, request: ModelRequest, *, is_old: bool) -> UserMessage:
+def _shown(message: UserMessage, request: ModelRequest, types: Set[str], *, is_old: bool) -> UserMessage:
     images: list[Attachment] = []
     notes: list[str] = []
     for attachment in message.attachments:
-        if hindrance := _hindrance(attachment, request, is_old=is_old):
+        if hindrance := _hindrance(attachment, request, types, is_old=is_old):
             notes.append(f"[{_name(attachment)}: {hindrance}]")
         else:
             images.append(attachment)
@@ -69,12 +70,14 @@ def _shown(message: UserMessage, request: ModelRequest, *, is_old: bool) -> User
     return replace(message, text=text, attachments=tuple(images))
 
 
-def _hindrance(attachment: Attachment, request: ModelRequest, *, is_old: bool) -> str:
+def _hindrance(attachment: Attachment, request: ModelRequest, types: Set[str], *, is_old: bool) -> str:
     """Why the model does not get the content; "" if it does."""
     if not attachment.is_image:
         return f"attached file, {attachment.mime_type or 'type not known'}, {attachment.size_bytes} bytes"
     if not request.facts.accepts_images:
         return "attached image, not shown because this model does not take images"
+    if attachment.mime_type not in types:
+        return f"attached image, not shown because this model does not take {attachment.mime_type}"
     if is_old:
         return "attached image, already processed"
     if not request.images.get(attachment.blob_hash):

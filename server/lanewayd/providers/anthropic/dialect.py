@@ -1,7 +1,7 @@
 """The Messages language of Anthropic and of the services that speak it too."""
 
 from lanewayd.providers.anthropic.decode import MessageInterpreter
-from lanewayd.providers.anthropic.encode import encode_request
+from lanewayd.providers.anthropic.encode import answer_format, encode_request
 from lanewayd.providers.call_ids import CallIdFactory, CallIds
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.json_events import JsonEvents
@@ -36,7 +36,7 @@ class AnthropicMessages:
         return headers
 
     def has_native_schema(self, request: ModelRequest) -> bool:
-        return False
+        return answer_format(request) is not None
 
     def encode(self, request: ModelRequest) -> bytes:
         return encode_request(request)

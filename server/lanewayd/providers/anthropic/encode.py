@@ -2,15 +2,19 @@
 
 Hygiene works on the request only: turns alternate and begin and end with the user's, each call has one result at the
 begin of the next user turn, ids are legal and unique, no text is blank. Thoughts go back unread to the model that had
-them, with their signatures; any change to one would have the service reject the conversation.
+them, with their signatures; any change to one would have the service reject the conversation. A seed is left out: the
+API has none.
 """
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from lanewayd.messages import (
     AssistantMessage,
+    Attachment,
     Reasoning,
     Text,
     ToolCall,
@@ -20,10 +24,13 @@ from lanewayd.messages import (
     valid_text,
 )
 from lanewayd.providers.anthropic.answer import REDACTED, THINKING
-from lanewayd.providers.anthropic.output_caps import max_tokens
+from lanewayd.providers.anthropic.answer_schema import native_schema
+from lanewayd.providers.anthropic.families import Family, family_of
+from lanewayd.providers.anthropic.thinking import Thinking, thinking_of
 from lanewayd.providers.arguments import CallRefused, argument_object
 from lanewayd.providers.call_ids import WireIds
 from lanewayd.providers.history import pair_calls_with_results
+from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
 
 BLANK_USER = "(empty message)"
@@ -31,11 +38,19 @@ BLANK_RESULT = "(no output)"
 OMITTED_REASONING = "(reasoning omitted)"
 BEGIN = "(the conversation goes on)"
 """The user's turn in front of a history that begins with an answer."""
-_CACHE_MARK = ',"cache_control":{"type":"ephemeral"}}'
+_CACHE_MARKS = {
+    "none": "",
+    "short": ',"cache_control":{"type":"ephemeral"}',
+    "long": ',"cache_control":{"type":"ephemeral","ttl":"1h"}',
+}
+"""By retention; short are 5 minutes. Source: platform.claude.com/docs/en/build-with-claude/prompt-caching."""
 _MARKED_TURNS = 2
 """The newest user turn is read from the cache by the next request; the one before it is what this one reads, also when
 more than the 20 blocks that the service looks back lie between them. With tools and system these are the 4 it allows.
 """
+_MAX_TEMPERATURE = 1.0
+"""What is more is said as this. Source: platform.claude.com/docs/en/api/messages, `temperature`."""
+_USER, _ASSISTANT = "user", "assistant"
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_CHARS = 64
 # Whoever says it gets a refusal, for tests. In what a user or a page says it would end the conversation (R-5.131).
@@ -44,36 +59,83 @@ _TEST_OF_REFUSAL = re.compile(r"ANTHROPIC_MAGIC_STRING_TRIGGER_REFUSAL\w*")
 
 def encode_request(request: ModelRequest) -> bytes:
     """The request body."""
-    fields = [
-        f'"model":{_quoted(request.model)}',
-        f'"max_tokens":{max_tokens(request.model)}',
-        '"stream":true',
-    ]
+    family = family_of(request.model)
+    mark = _CACHE_MARKS.get(request.cache_retention, _CACHE_MARKS["short"])
+    turns = _turns(request)
+    thinking = thinking_of(request, family, can_begin=not _goes_on_without_thought(turns))
+    fields = [f'"model":{_quoted(request.model)}', *_options(request, family, thinking)]
     # What changes least stands first: the service keeps what it has read up to a mark.
     if request.tools:
         tools = [_tool(spec) for spec in request.tools]
-        fields.append(f'"tools":[{",".join([*tools[:-1], _marked(tools[-1])])}]')
+        fields.append(f'"tools":[{",".join([*tools[:-1], _marked(tools[-1], mark)])}]')
     if request.system.strip():
-        fields.append(f'"system":[{_marked(_text(request.system))}]')
-    fields.append(f'"messages":[{",".join(_turns(request))}]')
+        fields.append(f'"system":[{_marked(_text(request.system), mark)}]')
+    for turn in [turn for turn in turns if turn.role == _USER][-_MARKED_TURNS:]:
+        turn.blocks[-1] = _marked(turn.blocks[-1], mark)
+    fields.append(f'"messages":[{",".join(turn.json for turn in turns)}]')
     return valid_text("{" + ",".join(fields) + "}").encode()
 
 
-def _turns(request: ModelRequest) -> list[str]:
-    """The JSON of each turn."""
-    turns: list[tuple[str, list[str]]] = []
+def answer_format(request: ModelRequest) -> dict[str, Any] | None:
+    """What has the service hold the answer to the request's schema; None: nothing does."""
+    if request.response_schema is None or not family_of(request.model).has_schema:
+        return None
+    schema = native_schema(request.response_schema)
+    return None if schema is None else {"type": "json_schema", "schema": schema}
+
+
+def _options(request: ModelRequest, family: Family, thinking: Thinking) -> Iterator[str]:
+    yield f'"max_tokens":{thinking.max_tokens}'
+    yield '"stream":true'
+    if thinking.thinking is not None:
+        yield f'"thinking":{_json(thinking.thinking)}'
+    config: dict[str, Any] = {}
+    if thinking.effort is not None:
+        config["effort"] = thinking.effort
+    if (answer := answer_format(request)) is not None:
+        config["format"] = answer
+    if config:
+        yield f'"output_config":{_json(config)}'
+    # A model that thinks takes no other than its own (R-5.82).
+    if request.temperature is not None and family.takes_sampling and not thinking.is_on:
+        yield f'"temperature":{min(max(request.temperature, 0.0), _MAX_TEMPERATURE)}'
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What one side says until the other does. `blocks` are JSON texts."""
+
+    role: str
+    blocks: list[str]
+
+    @property
+    def json(self) -> str:
+        return f'{{"role":"{self.role}","content":[{",".join(self.blocks)}]}}'
+
+
+def _turns(request: ModelRequest) -> list[_Turn]:
+    turns: list[_Turn] = []
     for role, blocks in _spoken(request):
-        if turns and turns[-1][0] == role:
-            turns[-1][1].extend(blocks)
+        if turns and turns[-1].role == role:
+            turns[-1].blocks.extend(blocks)
         else:
-            turns.append((role, blocks))
-    if turns and turns[-1][0] == "assistant":
+            turns.append(_Turn(role, blocks))
+    if turns and turns[-1].role == _ASSISTANT:
         turns.pop()  # newer models refuse to go on with a begun answer
-    if not turns or turns[0][0] == "assistant":
-        turns.insert(0, ("user", [_text(BEGIN)]))
-    for _, blocks in [turn for turn in turns if turn[0] == "user"][-_MARKED_TURNS:]:
-        blocks[-1] = _marked(blocks[-1])
-    return [f'{{"role":"{role}","content":[{",".join(blocks)}]}}' for role, blocks in turns]
+    if not turns or turns[0].role == _ASSISTANT:
+        turns.insert(0, _Turn(_USER, [_text(BEGIN)]))
+    return turns
+
+
+def _goes_on_without_thought(turns: Sequence[_Turn]) -> bool:
+    """The last turn brings results of an answer that did not begin with a thought.
+
+    Then thinking cannot be turned on before that answer is complete: another model began it, or one without thinking.
+    Source: platform.claude.com/docs/en/build-with-claude/extended-thinking, "Toggling thinking modes in conversations".
+    """
+    if len(turns) < 2 or not turns[-1].blocks[0].startswith('{"type":"tool_result"'):
+        return False
+    return not turns[-2].blocks[0].startswith(('{"type":"thinking"', '{"type":"redacted_thinking"'))
 
 
 def _spoken(request: ModelRequest) -> Iterator[tuple[str, list[str]]]:
@@ -81,17 +143,30 @@ def _spoken(request: ModelRequest) -> Iterator[tuple[str, list[str]]]:
     ids = WireIds(_ILLEGAL, _MAX_CHARS)
     # After pairing the results follow their calls one to one.
     awaiting: list[str] = []
-    for message in pair_calls_with_results(request.messages):
+    for message in pair_calls_with_results(shown_messages(request)):
         if isinstance(message, UserMessage):
-            yield "user", [_text(_said(message.text) if message.text.strip() else BLANK_USER)]
+            yield _USER, _question(message, request)
         elif isinstance(message, AssistantMessage):
             call_ids = [ids.give(call.call_id) for call in message.tool_calls]
             blocks = _answer(message, call_ids, is_same_model=message.model == request.model)
             if blocks:
-                yield "assistant", blocks
+                yield _ASSISTANT, blocks
             awaiting = call_ids[::-1]
         else:
-            yield "user", [_result(message, awaiting.pop())]
+            yield _USER, [_result(message, awaiting.pop())]
+
+
+def _question(message: UserMessage, request: ModelRequest) -> list[str]:
+    """Images first: so they are understood best. Source: platform.claude.com/docs/en/build-with-claude/vision."""
+    images = [_image(image, request) for image in message.attachments]
+    if message.text.strip():
+        return [*images, _text(_said(message.text))]
+    return images or [_text(BLANK_USER)]
+
+
+def _image(image: Attachment, request: ModelRequest) -> str:
+    source = f'"type":"base64","media_type":{_quoted(image.mime_type)},"data":"{image_base64(request, image)}"'
+    return f'{{"type":"image","source":{{{source}}}}}'
 
 
 def _answer(message: AssistantMessage, call_ids: Sequence[str], *, is_same_model: bool) -> list[str]:
@@ -141,22 +216,25 @@ def _result(message: ToolResultMessage, call_id: str) -> str:
 
 
 def _tool(spec: ToolSpec) -> str:
-    tool = {"name": spec.name, "description": spec.description, "input_schema": spec.schema}
-    return json.dumps(tool, ensure_ascii=False, separators=(",", ":"))
+    return _json({"name": spec.name, "description": spec.description, "input_schema": spec.schema})
 
 
 def _text(text: str) -> str:
     return f'{{"type":"text","text":{_quoted(text)}}}'
 
 
-def _marked(block: str) -> str:
-    return block[:-1] + _CACHE_MARK
+def _marked(block: str, mark: str) -> str:
+    return f"{block[:-1]}{mark}}}"
 
 
 def _said(text: str) -> str:
     if "ANTHROPIC_MAGIC" not in text:
         return text
     return _TEST_OF_REFUSAL.sub("(a string that tests refusals)", text)
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _quoted(text: str) -> str:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from tests.unit.providers.anthropic.conversations import MESSAGES, MODEL, check_request
 
@@ -22,7 +21,6 @@ from lanewayd.messages import (
 from lanewayd.providers.anthropic.answer import REDACTED, REDACTED_TEXT, THINKING
 from lanewayd.providers.anthropic.dialect import AnthropicMessages
 from lanewayd.providers.anthropic.encode import BEGIN, BLANK_RESULT, BLANK_USER, OMITTED_REASONING, encode_request
-from lanewayd.providers.anthropic.output_caps import max_tokens
 from lanewayd.providers.interface import ModelRequest
 
 MARK = {"cache_control": {"type": "ephemeral"}}
@@ -66,21 +64,6 @@ def test_a_request_has_its_path_headers_and_fields() -> None:
 def test_without_system_and_tools_neither_is_sent() -> None:
     body = json.loads(encode_request(ModelRequest("m", " \n", (UserMessage("hi"),))))
     assert body.keys() == {"model", "max_tokens", "stream", "messages"}
-
-
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        ("claude-sonnet-4-6", 32_000),
-        ("anthropic/claude-opus-4-7", 32_000),
-        ("claude-3-7-sonnet-latest", 32_000),
-        ("claude-3-5-haiku-20241022", 8_192),
-        ("claude-3-haiku-20240307", 4_096),
-        ("kimi-k2", 8_192),
-    ],
-)
-def test_the_answer_may_be_as_long_as_the_model_allows(model: str, expected: int) -> None:
-    assert max_tokens(model) == expected
 
 
 def test_the_two_newest_user_turns_are_marked() -> None:
