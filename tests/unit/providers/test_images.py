@@ -91,6 +91,12 @@ def test_turns_without_a_finished_answer_do_not_count(stop: StopReason) -> None:
     assert shows_images(request) == [True] * 6
 
 
+def test_a_family_may_take_fewer_types() -> None:
+    request = asked(UserMessage("look", (CAT,)))
+    note = "[cat.png: attached image, not shown because this model does not take image/png]"
+    assert shown_messages(request, {"image/jpeg"}) == (UserMessage(f"look\n{note}"),)
+
+
 def test_showing_twice_changes_nothing() -> None:
     note = Attachment("n.txt", "text/plain", "h", 1)
     request = asked(*([UserMessage("look", (CAT, note)), answered()] * 5), UserMessage(" ", (note, CAT)))

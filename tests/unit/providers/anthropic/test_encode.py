@@ -4,12 +4,15 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from tests.unit.providers.anthropic.conversations import MESSAGES, MODEL, check_request
 
 from lanewayd.messages import (
     AssistantMessage,
+    Attachment,
     Message,
+    ModelFacts,
     Reasoning,
     StopReason,
     Text,
@@ -24,12 +27,13 @@ from lanewayd.providers.anthropic.encode import BEGIN, BLANK_RESULT, BLANK_USER,
 from lanewayd.providers.interface import ModelRequest
 
 MARK = {"cache_control": {"type": "ephemeral"}}
+UNSEEN = "attached image, not shown because this model does not take images"
 SPECS = (ToolSpec("one", "First."), ToolSpec("two", "Second."))
 
 
 def sent(*messages: Message, **fields: Any) -> list[dict[str, Any]]:
     """The turns as they are sent, without cache marks."""
-    turns = check_request(encode_request(ModelRequest(fields.get("model", MODEL), "", messages)))
+    turns = check_request(encode_request(ModelRequest(fields.pop("model", MODEL), "", messages, **fields)))
     for turn in turns:
         for block in turn["content"]:
             block.pop("cache_control", None)
@@ -76,6 +80,40 @@ def test_the_two_newest_user_turns_are_marked() -> None:
     ]
     turns = check_request(encode_request(ModelRequest(MODEL, "", tuple(history))))
     assert [("cache_control" in turn["content"][-1]) for turn in turns] == [False, False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("retention", "mark"),
+    [
+        ("none", None),
+        ("short", {"type": "ephemeral"}),
+        ("long", {"type": "ephemeral", "ttl": "1h"}),
+        ("for ever", {"type": "ephemeral"}),
+    ],
+)
+def test_marks_live_as_long_as_the_retention_says(retention: str, mark: dict[str, str] | None) -> None:
+    request = ModelRequest(MODEL, "s", (UserMessage("a"),), SPECS, cache_retention=retention)
+    body = json.loads(encode_request(request))
+    marked = (body["tools"][-1], body["system"][-1], body["messages"][-1]["content"][-1])
+    assert [block.get("cache_control") for block in marked] == [mark] * 3
+
+
+def test_images_stand_in_front_of_what_is_said_of_them() -> None:
+    cat, note = Attachment("cat.png", "image/png", "c", 3), Attachment("n.txt", "text/plain", "n", 4)
+    messages = (UserMessage("look", (cat, note)), answer(Text("ok")), UserMessage(" ", (cat,)))
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "Y2F0"}}
+    contents = {"c": b"cat", "n": b"note"}
+    for facts, first, last in (
+        (ModelFacts(accepts_images=True), [image, "look\n[n.txt: attached file, text/plain, 4 bytes]"], [image]),
+        (
+            ModelFacts(),
+            [f"look\n[cat.png: {UNSEEN}]\n[n.txt: attached file, text/plain, 4 bytes]"],
+            [f"[cat.png: {UNSEEN}]"],
+        ),
+    ):
+        turns = sent(*messages, facts=facts, images=contents)
+        assert [block.get("text", block) for block in turns[0]["content"]] == first
+        assert [block.get("text", block) for block in turns[2]["content"]] == last
 
 
 def test_results_and_what_the_user_says_next_are_one_turn_results_first() -> None:
