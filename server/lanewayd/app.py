@@ -232,7 +232,7 @@ class Service:
         )
         settling = Settling(self._collaborators)
         self._scheduler = Scheduler(
-            LaneBook(settings.lane_widths()),
+            LaneBook(settings.lane_widths(), tenant_width=settings.limits.tenant.max_active_runs),
             self._collaborators,
             settling=settling,
             supervision=lambda run, is_recovered: Supervision(
@@ -248,7 +248,11 @@ class Service:
             scheduler=self._scheduler,
             agents=self._models,
             limits=AcceptLimits(
-                settings.limits.max_queued_runs, settings.limits.max_depth, settings.limits.max_session_key_bytes
+                settings.limits.max_queued_runs,
+                settings.limits.max_depth,
+                settings.limits.max_session_key_bytes,
+                tenant_queued_runs=settings.limits.tenant.max_queued_runs,
+                tenant_active_runs=settings.limits.tenant.max_active_runs,
             ),
         )
         metrics = self._pipeline.telemetry.metrics

@@ -78,8 +78,10 @@ class RunsSettings:
 class TenantLimits:
     """Limits of each tenant."""
 
-    max_queued_runs: int | None = later()
-    max_active_runs: int | None = later()
+    max_queued_runs: int | None = setting(None, low=1)
+    """Runs that wait; None: as many as the whole service takes."""
+    max_active_runs: int | None = setting(None, low=1)
+    """Runs that execute; None: as many as the lanes take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

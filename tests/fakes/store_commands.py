@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.events import AssistantDelta, Lifecycle, LifecyclePhase, NewEvent
 from lanewayd.messages import Payload, RunError, Usage
 from lanewayd.records import EntryKind, NewEntry, Priority, RunRequest, RunState
@@ -57,10 +58,14 @@ def accept_run(run_id: str, session_key: str = SESSION, **changes: Any) -> Accep
         request=a_request(),
         key=None,
         now=NOW,
-        has_room=True,
         max_depth=5,
     )
     return replace(command, **changes)
+
+
+def a_refusal() -> LanewayError:
+    """What a full service says to a new message."""
+    return LanewayError(ErrorCode.QUEUE_FULL, "no room")
 
 
 def a_key(key: str = "key", request: bytes = b"hash", **changes: Any) -> IdempotencyKey:

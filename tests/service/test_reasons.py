@@ -10,7 +10,7 @@ from google.protobuf.struct_pb2 import Struct
 from tests.fakes.commit_gates import FailingGate
 from tests.fakes.model_server import ModelServer, calls_answer, text_answer
 from tests.fakes.recording_tool import DONE, RecordingTool
-from tests.fakes.service import RunningService, running_service
+from tests.fakes.service import TENANT_KEY, RunningService, running_service
 from tests.service.refusals import all_that_is_stored, refused, refused_and_unchanged, refused_stream
 
 from laneway.v1 import admin_pb2, agent_pb2, run_pb2, session_pb2
@@ -223,6 +223,40 @@ async def test_a_full_queue_refuses_and_has_room_again_later(tmp_path: Path, mod
         accepted = await service.accept(session_key="s", idempotency_key="k2")
         assert not accepted.duplicate
         assert (await service.wait(running.run_id)).status == agent_pb2.WAIT_STATUS_OK
+
+
+@pytest.mark.parametrize(
+    ("setting", "limit", "taken"), [("max_queued_runs", 1, "s"), ("max_active_runs", 1, "another session")]
+)
+async def test_a_tenant_at_its_limit_is_refused_and_no_other_one(
+    tmp_path: Path, model: ModelServer, setting: str, limit: int, taken: str
+) -> None:
+    tool = RecordingTool("rec", hold=True)
+    toml = f"[limits.tenant]\n{setting} = {limit}\n"
+    async with running_service(tmp_path / "home", model=model, tools=[tool], toml=toml) as service:
+        model.answer(calls_answer(("rec", {})))
+        running = await service.accept(session_key="s")
+        call = await tool.asked.get()
+        if setting == "max_queued_runs":
+            await service.accept(session_key="s", idempotency_key="k")
+        before = await all_that_is_stored(service)
+        refusal = await refused(service.accept(session_key=taken))
+        assert (refusal.status, refusal.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "TENANT_LIMIT")
+        assert f"limits.tenant.{setting}" in refusal.text
+        assert refusal.retry_after_s is not None
+        assert refusal.retry_after_s > 0
+        assert await all_that_is_stored(service) == before
+        model.answer(text_answer("theirs"))
+        other = await service.agent.Agent(
+            agent_pb2.AgentRequest(message="hello", session_key=taken), metadata=((TENANT_KEY, "somebody else"),)
+        )
+        theirs = await service.agent.Wait(
+            agent_pb2.WaitRequest(run_id=other.run_id), metadata=((TENANT_KEY, "somebody else"),)
+        )
+        assert theirs.status == agent_pb2.WAIT_STATUS_OK
+        call.answer.set_result(DONE)
+        await service.wait(running.run_id)
+        assert (await service.wait((await service.accept(session_key=taken)).run_id)).status == agent_pb2.WAIT_STATUS_OK
 
 
 async def test_a_draining_server_refuses_messages_with_a_hint_when_to_repeat(

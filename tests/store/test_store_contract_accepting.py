@@ -11,6 +11,7 @@ from tests.fakes.store_commands import (
     SESSION,
     TENANT,
     a_key,
+    a_refusal,
     a_request,
     a_selector,
     accept_run,
@@ -165,7 +166,7 @@ async def test_a_duplicate_gets_the_stored_answer(store: Store) -> None:
     await running(store, "r0")
     first = await store.accept(accept_run("r1", key=a_key()))
     await store.append(append_to("r0", 2, ends()))
-    again = await store.accept(accept_run("r2", key=a_key(), has_room=False, now=NOW + timedelta(hours=1)))
+    again = await store.accept(accept_run("r2", key=a_key(), refusal=a_refusal(), now=NOW + timedelta(hours=1)))
     assert again == replace(first, duplicate=True, run=None, events=())
     assert await store.run(TENANT, "r2") is None
 
@@ -201,8 +202,8 @@ async def test_an_expired_key_is_free_again(store: Store) -> None:
 
 async def test_a_full_queue_answers_duplicates_only(store: Store) -> None:
     await store.accept(accept_run("r1", key=a_key()))
-    await refused(store.accept(accept_run("r2", "s2", has_room=False)), ErrorCode.QUEUE_FULL)
-    assert (await store.accept(accept_run("r3", key=a_key(), has_room=False))).duplicate
+    await refused(store.accept(accept_run("r2", "s2", refusal=a_refusal())), ErrorCode.QUEUE_FULL)
+    assert (await store.accept(accept_run("r3", key=a_key(), refusal=a_refusal()))).duplicate
     assert await store.session(TENANT, "s2") is None
 
 

@@ -13,6 +13,7 @@ from tests.fakes.store_commands import (
     SESSION,
     TENANT,
     a_key,
+    a_refusal,
     a_request,
     accept_run,
     an_entry,
@@ -99,7 +100,7 @@ async def test_a_refused_command_leaves_no_trace_and_its_neighbours_alone(tmp_pa
         store.append(append_to("r1", 9, says("refused before it wrote"))),
         store.append(append_to("r1", 3, RunChange(entries=(an_entry("e1"),), tool_calls=(unknown_call,)))),
         store.append(append_to("r1", 3, says("two"))),
-        store.accept(accept_run("r2", "s2", has_room=False)),
+        store.accept(accept_run("r2", "s2", refusal=a_refusal())),
         store.append(append_to("r1", 4, says("three"), RunChange(entries=(an_entry("e2"),)))),
     )
     gate.release()

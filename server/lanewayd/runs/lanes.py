@@ -1,16 +1,16 @@
 """LaneBook: which queued runs may start now (D-8). Pure: no clock, no I/O, no await.
 
-A run starts when its session is free, its global lane has room and, for a run that recovery holds back, the recovery
-gate is free. A waiting session holds nothing. Among the sessions that could start, a lane serves tenants in turn; in a
-tenant the session whose first run has the highest priority, then the one that started a run longest ago. A session's
-runs start strictly in order.
+A run starts when its session is free, its global lane has room, its tenant may execute one more and, for a run that
+recovery holds back, the recovery gate is free. A waiting session holds nothing. Among the sessions that could start, a
+lane serves tenants in turn; in a tenant the session whose first run has the highest priority, then the one that started
+a run longest ago. A session's runs start strictly in order.
 
 Cost: every step is logarithmic in the waiting sessions, over many steps. Of an idle session only its last start is
 remembered, for the REMEMBERED_STARTS that became idle last; the others count as never started, so they come first.
 """
 
 import heapq
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -69,11 +69,22 @@ class _Lane:
 class LaneBook:
     """Owner of every ticket from `enqueue` until `release` or `cancel`."""
 
-    def __init__(self, widths: Mapping[str, int], *, default_width: int = 1, nested_width: int = 8) -> None:
-        """`widths`: the configured lanes. `nested.<depth>` lanes are `nested_width` wide, others `default_width`."""
+    def __init__(
+        self,
+        widths: Mapping[str, int],
+        *,
+        default_width: int = 1,
+        nested_width: int = 8,
+        tenant_width: int | None = None,
+    ) -> None:
+        """`widths`: the configured lanes. `nested.<depth>` lanes are `nested_width` wide, others `default_width`.
+
+        `tenant_width`: active runs of a tenant at most, over all lanes; None = no limit.
+        """
         self._widths = dict(widths)
         self._default_width = default_width
         self._nested_width = nested_width
+        self._tenant_width = tenant_width
         self._lanes: dict[str, _Lane] = {}
         self._sessions: dict[SessionId, _Session] = {}
         self._sessions_of: dict[str, SessionId] = {}
@@ -82,17 +93,28 @@ class LaneBook:
         self._gate_queue: deque[SessionId] = deque()
         self._started = 0
         self._entries = 0
-        self._queued = 0
+        self._queued: Counter[str] = Counter()
+        self._active: Counter[str] = Counter()
+        """Tenant -> runs; a tenant without any has no entry."""
+        self._started_runs = 0
 
     @property
     def queued(self) -> int:
         """Runs waiting, over all lanes."""
-        return self._queued
+        return len(self._sessions_of) - self._started_runs
 
     @property
     def active(self) -> int:
         """Runs started and not released."""
-        return len(self._sessions_of) - self._queued
+        return self._started_runs
+
+    def queued_of(self, tenant: str) -> int:
+        """Runs of a tenant that wait."""
+        return self._queued[tenant]
+
+    def active_of(self, tenant: str) -> int:
+        """Runs of a tenant that are started and not released."""
+        return self._active[tenant]
 
     @property
     def is_empty(self) -> bool:
@@ -100,7 +122,8 @@ class LaneBook:
 
         The last starts of idle sessions do not count: they are bounded.
         """
-        return not (self._sessions or self._sessions_of or self._lanes or self._gate_holder or self._gate_queue)
+        is_left = self._sessions or self._sessions_of or self._lanes or self._gate_holder or self._gate_queue
+        return not (is_left or self._queued or self._active)
 
     def lanes(self) -> list[tuple[str, int, int, int]]:
         """(name, width, active, queued) of the configured lanes and of those in use, by name."""
@@ -117,7 +140,7 @@ class LaneBook:
         if session is None:
             session = self._sessions[session_id] = _Session(last_started=self._idle_starts.pop(session_id, 0))
         self._sessions_of[ticket.run_id] = session_id
-        self._queued += 1
+        self._queued[ticket.tenant] += 1
         self._lane(ticket.lane).queued += 1
         session.waiting[ticket.run_id] = ticket
         if is_first:
@@ -147,6 +170,8 @@ class LaneBook:
         del self._sessions_of[run_id]
         self._free_slot(session, ticket)
         session.active = None
+        _count_down(self._active, ticket.tenant)
+        self._started_runs -= 1
         self.leave_gate(run_id)
         if session.waiting:
             self._offer(session_id, session)
@@ -171,7 +196,7 @@ class LaneBook:
         was_first = session.first is ticket
         del session.waiting[run_id]
         del self._sessions_of[run_id]
-        self._queued -= 1
+        _count_down(self._queued, ticket.tenant)
         self._lanes[ticket.lane].queued -= 1
         if session.active is None and was_first:
             session.entry_no = 0
@@ -229,21 +254,42 @@ class LaneBook:
         heapq.heappush(heap, (-int(ticket.priority), session.last_started, session.entry_no, session_id[1]))
 
     def _next_ready(self, lane: _Lane) -> SessionId | None:
-        """The session the lane serves next, taken from its candidates; its tenant goes to the end of the turn."""
-        while lane.ready:
+        """The session the lane serves next, taken from its candidates; its tenant goes to the end of the turn.
+
+        A tenant that executes as much as it may keeps its place.
+        """
+        passed_over: list[tuple[str, list[Entry]]] = []
+        session_id = None
+        while lane.ready and session_id is None:
             tenant, heap = next(iter(lane.ready.items()))
-            while heap:
-                entry = heapq.heappop(heap)
-                session = self._current(tenant, entry)
-                if session is None:
-                    continue
-                session_id = (tenant, entry[3])
-                if session.first.is_gated and self._gate_holder is not None:
-                    self._gate_queue.append(session_id)
-                    continue
+            if self._tenant_width is not None and self._active[tenant] >= self._tenant_width:
+                del lane.ready[tenant]
+                while heap and self._current(tenant, heap[0]) is None:
+                    heapq.heappop(heap)
+                if heap:
+                    passed_over.append((tenant, heap))
+                continue
+            session_id = self._take_candidate(tenant, heap)
+            if session_id is None:
+                del lane.ready[tenant]
+            else:
                 lane.ready.move_to_end(tenant)
+        for tenant, heap in reversed(passed_over):
+            lane.ready[tenant] = heap
+            lane.ready.move_to_end(tenant, last=False)
+        return session_id
+
+    def _take_candidate(self, tenant: str, heap: list[Entry]) -> SessionId | None:
+        """The first of a tenant's sessions that may start; those that the recovery gate holds back queue there."""
+        while heap:
+            entry = heapq.heappop(heap)
+            session = self._current(tenant, entry)
+            if session is None:
+                continue
+            session_id = (tenant, entry[3])
+            if not (session.first.is_gated and self._gate_holder is not None):
                 return session_id
-            del lane.ready[tenant]
+            self._gate_queue.append(session_id)
         return None
 
     def _current(self, tenant: str, entry: Entry) -> _Session | None:
@@ -269,7 +315,15 @@ class LaneBook:
         session.last_started = self._started
         lane.active += 1
         lane.queued -= 1
-        self._queued -= 1
+        _count_down(self._queued, ticket.tenant)
+        self._active[ticket.tenant] += 1
+        self._started_runs += 1
         if ticket.is_gated:
             self._gate_holder = ticket.run_id
         return ticket
+
+
+def _count_down(counts: Counter[str], tenant: str) -> None:
+    counts[tenant] -= 1
+    if not counts[tenant]:
+        del counts[tenant]

@@ -5,6 +5,7 @@ each commit: it puts an accepted run into the lanes before the caller learns of 
 """
 
 import logging
+from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
@@ -60,6 +61,9 @@ class AcceptLimits:
     max_depth: int
     max_session_key_bytes: int = 512
     """Of the canonical key, so that the answered key can be used again."""
+    tenant_queued_runs: int | None = None
+    tenant_active_runs: int | None = None
+    """Of each tenant; None = no limit of its own."""
 
 
 class RunRegistry:
@@ -76,7 +80,8 @@ class RunRegistry:
         self._scheduler = scheduler
         self._agents = agents
         self._limits = limits
-        self._accepting = 0
+        self._accepting: Counter[str] = Counter()
+        """Tenant -> messages on their way into the store."""
         self._is_refusing = False
 
     # --- calls -------------------------------------------------------------------------------------------------------
@@ -102,11 +107,13 @@ class RunRegistry:
             if answer is None:
                 raise
             return answer
-        self._accepting += 1
+        self._accepting[message.tenant] += 1
         try:
             return await self._store.accept(command)
         finally:
-            self._accepting -= 1
+            self._accepting[message.tenant] -= 1
+            if not self._accepting[message.tenant]:
+                del self._accepting[message.tenant]
 
     async def run(self, tenant: str, run_id: str) -> Run:
         """The run as it is. Raises RUN_NOT_FOUND."""
@@ -282,9 +289,21 @@ class RunRegistry:
             request=request,
             key=key,
             now=self._clock.now(),
-            has_room=self._scheduler.book.queued + self._accepting < self._limits.max_queued_runs,
             max_depth=self._limits.max_depth,
+            refusal=self._refusal(message.tenant),
         )
+
+    def _refusal(self, tenant: str) -> LanewayError | None:
+        """What answers a new message that there is no room for."""
+        book, limits = self._scheduler.book, self._limits
+        if book.queued + self._accepting.total() >= limits.max_queued_runs:
+            return LanewayError(ErrorCode.QUEUE_FULL, "the queue is full; repeat the call later", retry_after_s=1.0)
+        waiting = book.queued_of(tenant) + self._accepting[tenant]
+        if limits.tenant_queued_runs is not None and waiting >= limits.tenant_queued_runs:
+            return _tenant_limit("limits.tenant.max_queued_runs", limits.tenant_queued_runs, "waiting")
+        if limits.tenant_active_runs is not None and book.active_of(tenant) >= limits.tenant_active_runs:
+            return _tenant_limit("limits.tenant.max_active_runs", limits.tenant_active_runs, "executing")
+        return None
 
     async def _abort(self, command: RequestAbort) -> AbortReceipt:
         requested = await self._store.request_abort(command)
@@ -301,6 +320,14 @@ class RunRegistry:
                 aborted.append(run_id)
         cancelled = tuple(run.run_id for run in requested.cancelled)
         return AbortReceipt(tuple(aborted), cancelled, tuple(pending))
+
+
+def _tenant_limit(setting: str, limit: int, what: str) -> LanewayError:
+    return LanewayError(
+        ErrorCode.TENANT_LIMIT,
+        f"{limit} runs of this tenant are {what}, as many as `{setting}` allows; repeat the call when one has ended",
+        retry_after_s=1.0,
+    )
 
 
 def _key_of(message: NewMessage) -> IdempotencyKey | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from lanewayd.errors import LanewayError
 from lanewayd.events import EventPayload, NewEvent, StoredEvent
 from lanewayd.messages import Payload, RunError, Usage
 from lanewayd.records import Entry, NewEntry, Run, RunRequest, RunState, Session, ToolCallRow
@@ -78,9 +79,9 @@ class AcceptRun:
     request: RunRequest
     key: IdempotencyKey | None
     now: datetime
-    has_room: bool
-    """False: the queue is full, so only a duplicate may be answered, else QUEUE_FULL."""
     max_depth: int
+    refusal: LanewayError | None = None
+    """Set: no new run may come in, so only a duplicate is answered, everything else with this."""
 
 
 @dataclass(frozen=True, slots=True)

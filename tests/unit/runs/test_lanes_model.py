@@ -10,6 +10,7 @@ from lanewayd.runs.lanes import LaneBook, SessionId, Ticket
 WIDTHS = {"main": 2, "cron": 1, "shut": 0}
 LANES = ("main", "main", "main", "cron", "other", "nested.1", "shut")
 TENANTS = ("a", "b", "c")
+TENANT_WIDTHS = (None, None, 1, 2)
 SESSIONS = ("s1", "s2", "s3")
 
 
@@ -20,9 +21,10 @@ def width_of(lane: str) -> int:
 class LaneRules(RuleBasedStateMachine):
     """The model: what waits, what runs, who holds room, and when each session last started."""
 
-    @initialize()
-    def begin(self) -> None:
-        self.book = LaneBook(WIDTHS)
+    @initialize(tenant_width=st.sampled_from(TENANT_WIDTHS))
+    def begin(self, tenant_width: int | None) -> None:
+        self.book = LaneBook(WIDTHS, tenant_width=tenant_width)
+        self.tenant_width = tenant_width
         self.waiting: dict[SessionId, list[Ticket]] = {}
         self.active: dict[SessionId, Ticket] = {}
         self.with_room: set[str] = set()
@@ -42,9 +44,15 @@ class LaneRules(RuleBasedStateMachine):
             ticket = tickets[0]
             is_held = ticket.is_gated and self.gate is not None
             has_room = self.room_used(ticket.lane) < width_of(ticket.lane)
-            if session_id not in self.active and has_room and not is_held:
+            if session_id not in self.active and has_room and not is_held and self.may_execute(ticket.tenant):
                 found.setdefault(ticket.lane, {}).setdefault(ticket.tenant, []).append(ticket)
         return found
+
+    def may_execute(self, tenant: str) -> bool:
+        return self.tenant_width is None or self.active_of(tenant) < self.tenant_width
+
+    def active_of(self, tenant: str) -> int:
+        return sum(session_id[0] == tenant for session_id in self.active)
 
     def room_used(self, lane: str) -> int:
         return sum(ticket.lane == lane and ticket.run_id in self.with_room for ticket in self.active.values())
@@ -67,6 +75,14 @@ class LaneRules(RuleBasedStateMachine):
         self.last_start[session_id] = max(self.last_start.values(), default=0) + 1
         if ticket.is_gated:
             self.gate = ticket.run_id
+        self.forget_who_could_not()
+
+    def forget_who_could_not(self) -> None:
+        """A tenant that could not start for a moment, as another lane or the gate had it, waits anew."""
+        startable = self.startable()
+        for lane, tenant in list(self.served_while_ready):
+            if tenant not in startable.get(lane, {}):
+                del self.served_while_ready[lane, tenant]
 
     def check_turns(self, ticket: Ticket, ready: set[str]) -> None:
         """No tenant is served twice while another one of the lane could have been."""
@@ -156,8 +172,13 @@ class LaneRules(RuleBasedStateMachine):
 
     @invariant()
     def counts_agree(self) -> None:
+        self.forget_who_could_not()
         waiting = sum(len(tickets) for tickets in self.waiting.values())
         assert (self.book.queued, self.book.active) == (waiting, len(self.active))
+        for tenant in TENANTS:
+            waits = sum(len(tickets) for session_id, tickets in self.waiting.items() if session_id[0] == tenant)
+            assert (self.book.queued_of(tenant), self.book.active_of(tenant)) == (waits, self.active_of(tenant))
+            assert self.tenant_width is None or self.active_of(tenant) <= self.tenant_width
         for name, width, active, queued in self.book.lanes():
             waits = sum(ticket.lane == name for tickets in self.waiting.values() for ticket in tickets)
             assert (width, active, queued) == (width_of(name), self.room_used(name), waits)
@@ -180,6 +201,7 @@ class LaneRules(RuleBasedStateMachine):
                 self.taken_back.append(ticket.run_id)
                 if self.gate == ticket.run_id:
                     self.gate = None
+            self.forget_who_could_not()
         assert self.book.is_empty
         assert len(self.taken_back) == len(set(self.taken_back)) == self.given
 

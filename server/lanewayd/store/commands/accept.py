@@ -31,8 +31,8 @@ def accept(transaction: Transaction, command: AcceptRun) -> Accepted:
         duplicate = stored_answer(transaction, command.tenant, command.key, command.now)
         if duplicate:
             return duplicate
-    if not command.has_room:
-        raise LanewayError(ErrorCode.QUEUE_FULL, "the queue is full; repeat the call later", retry_after_s=1.0)
+    if command.refusal is not None:
+        raise command.refusal
     depth = _depth(transaction, command)
     owner = _find_session(transaction, command.tenant, command.session)
     target = owner or _Owner(command.session.session_key, command.session.new_session_id, command.session.agent_id)
