@@ -2,7 +2,7 @@
 
 from lanewayd.providers.call_ids import CallIdFactory, CallIds
 from lanewayd.providers.gemini.decode import GeminiInterpreter
-from lanewayd.providers.gemini.encode import encode_request, path_of
+from lanewayd.providers.gemini.encode import answer_schema, encode_request, path_of
 from lanewayd.providers.interface import Decoder, ModelRequest
 from lanewayd.providers.json_events import JsonEvents
 from lanewayd.providers.stream_decoder import StreamDecoder
@@ -29,7 +29,7 @@ class Gemini:
         return {"x-goog-api-key": api_key} if api_key else {}
 
     def has_native_schema(self, request: ModelRequest) -> bool:
-        return False
+        return answer_schema(request) is not None
 
     def encode(self, request: ModelRequest) -> bytes:
         return encode_request(request)

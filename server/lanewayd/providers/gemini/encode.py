@@ -1,7 +1,8 @@
 """ModelRequest -> the JSON of a streamGenerateContent request. Pure. Source: spec 05, R-5.88, and section 7, "Gemini".
 
 Hygiene works on the request only: turns alternate and the user's is first, results follow their calls, ids are
-alphanumeric and told apart, and signatures go back with their parts to the model they came from.
+alphanumeric and told apart, and signatures go back with their parts to the model they came from. Of caching nothing is
+said: these models find what they have read before by themselves.
 """
 
 import json
@@ -22,8 +23,11 @@ from lanewayd.messages import (
     valid_text,
 )
 from lanewayd.providers.call_ids import WireIds
-from lanewayd.providers.gemini.schema import parameters_of
+from lanewayd.providers.gemini.generation import generation_of
+from lanewayd.providers.gemini.schema import answer_of, parameters_of
+from lanewayd.providers.gemini.thinking import thinking_fields
 from lanewayd.providers.history import pair_calls_with_results
+from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
 
 BLANK_USER = "(empty message)"
@@ -40,7 +44,9 @@ _ILLEGAL_IN_ID = re.compile(r"[^A-Za-z0-9]")
 _MAX_NAME_CHARS = 64
 _MAX_ID_CHARS = 40
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
-_GENERATION = re.compile(r"gemini-(?:[a-z]+-)*(\d+)")
+_IMAGE_TYPES = frozenset(("image/png", "image/jpeg", "image/webp"))
+"""No moving ones. Source: https://ai.google.dev/gemini-api/docs/image-understanding, "Supported image formats"."""
+_SEEDS = 2**31
 
 
 def path_of(model: str) -> str:
@@ -56,10 +62,35 @@ def encode_request(request: ModelRequest) -> bytes:
         options["systemInstruction"] = {"parts": [{"text": request.system}]}
     if request.tools:
         options["tools"] = [{"functionDeclarations": [_declaration(spec) for spec in request.tools]}]
+    if config := _generation_config(request):
+        options["generationConfig"] = config
     # Put together from the turns' own texts: the arguments of calls go out as they came in.
     contents = ",".join(turn.json for turn in _turns(request))
     more = f",{_json(options)[1:-1]}" if options else ""
     return valid_text(f'{{"contents":[{contents}]{more}}}').encode()
+
+
+def answer_schema(request: ModelRequest) -> dict[str, Any] | None:
+    """The schema to which the service holds the answer; None: it does not.
+
+    The generation 2.5 takes none beside functions. Source: https://ai.google.dev/gemini-api/docs/structured-output.
+    """
+    generation = generation_of(request.model)
+    if request.response_schema is None or not (generation.has_levels or (generation.has_budgets and not request.tools)):
+        return None
+    return answer_of(request.response_schema)
+
+
+def _generation_config(request: ModelRequest) -> dict[str, Any]:
+    """Source: https://ai.google.dev/api/generate-content#generationconfig."""
+    config = thinking_fields(request, generation_of(request.model))
+    if request.temperature is not None:
+        config["temperature"] = request.temperature
+    if request.seed is not None:
+        config["seed"] = request.seed % _SEEDS  # an int32; equal seeds stay equal
+    if (schema := answer_schema(request)) is not None:
+        config |= {"responseMimeType": "application/json", "responseSchema": schema}
+    return config
 
 
 @dataclass(slots=True)
@@ -90,9 +121,9 @@ def _said(request: ModelRequest) -> Iterator[tuple[str, list[str]]]:
     ids = WireIds(_ILLEGAL_IN_ID, _MAX_ID_CHARS)
     # After pairing the results follow their calls one to one, so ids can be given anew by position.
     awaited: list[tuple[str, str]] = []
-    for message in pair_calls_with_results(request.messages):
+    for message in pair_calls_with_results(shown_messages(request, _IMAGE_TYPES)):
         if isinstance(message, UserMessage):
-            yield _USER, [_json({"text": message.text if message.text.strip() else BLANK_USER})]
+            yield _USER, _question_parts(message, request)
         elif isinstance(message, AssistantMessage):
             awaited = [(ids.give(call.call_id), _legal_name(call.name)) for call in message.tool_calls]
             parts = _answer_parts(message, awaited, request.model)
@@ -101,6 +132,17 @@ def _said(request: ModelRequest) -> Iterator[tuple[str, list[str]]]:
             awaited = awaited[::-1]
         else:
             yield _USER, [_json({"functionResponse": _response(message, *awaited.pop())})]
+
+
+def _question_parts(message: UserMessage, request: ModelRequest) -> list[str]:
+    """Images first, as the documentation asks for."""
+    images = [
+        _json({"inlineData": {"mimeType": image.mime_type, "data": image_base64(request, image)}})
+        for image in message.attachments
+    ]
+    if message.text.strip():
+        return [*images, _json({"text": message.text})]
+    return images or [_json({"text": BLANK_USER})]
 
 
 def _answer_parts(message: AssistantMessage, awaited: list[tuple[str, str]], model: str) -> list[str]:
@@ -113,7 +155,7 @@ def _answer_parts(message: AssistantMessage, awaited: list[tuple[str, str]], mod
         signature = block.signature if is_same_model and _is_base64(block.signature) else ""
         signed = {"thoughtSignature": signature} if signature else {}
         if isinstance(block, ToolCall):
-            if is_first_call and not signature and _demands_signatures(model):
+            if is_first_call and not signature and generation_of(model).demands_signatures:
                 signed = {"thoughtSignature": UNSIGNED_CALL}
             is_first_call = False
             parts.append(_call_part(block, *next(calls), signed))
@@ -161,13 +203,6 @@ def _declaration(spec: ToolSpec) -> dict[str, Any]:
     declaration: dict[str, Any] = {"name": spec.name, "description": spec.description}
     parameters = parameters_of(spec.schema)
     return {**declaration, "parameters": parameters} if parameters is not None else declaration
-
-
-def _demands_signatures(model: str) -> bool:
-    """The model is of the generation 3 or later; names that end with `latest` are."""
-    name = model.rpartition("/")[2].lower()
-    generation = _GENERATION.match(name)
-    return int(generation[1][:9]) >= 3 if generation else name.startswith("gemini-") and name.endswith("-latest")
 
 
 def _legal_name(name: str) -> str:

@@ -1,7 +1,7 @@
-"""JSON Schema -> the subset of it in which Gemini takes the parameters of a function. Pure; any input gives an answer.
+"""JSON Schema -> the subset in which Gemini takes the parameters of a function, or an answer. Pure; takes any input.
 
-What the subset cannot say is said more loosely: the service checks the arguments of a call against the tool's own
-schema all the same. Source: https://ai.google.dev/api/caching#Schema.
+What the subset cannot say is said more loosely: arguments and answers are checked against their own schema all the
+same. Source: https://ai.google.dev/api/caching#Schema.
 """
 
 import math
@@ -36,6 +36,26 @@ def parameters_of(schema: Mapping[str, Any]) -> Node | None:
     if "anyOf" in cleaned:
         return _one_object(cleaned["anyOf"])
     return cleaned if cleaned.get("type") == "object" else {"type": "object"}
+
+
+def answer_of(schema: Mapping[str, Any]) -> Node | None:
+    """What `responseSchema` takes for an answer as `schema` describes it; None: a part of it cannot be said.
+
+    That is an object of free names: the service refuses one without properties.
+    """
+    cleaned = _Cleaner(schema).clean(schema, 0, ())
+    return None if _has_open_object(cleaned) else cleaned
+
+
+def _has_open_object(node: Node) -> bool:
+    if node.get("type") == "object" and "properties" not in node:
+        return True
+    parts = [
+        *node.get("properties", {}).values(),
+        *node.get("anyOf", ()),
+        *([node["items"]] if "items" in node else []),
+    ]
+    return any(map(_has_open_object, parts))
 
 
 def _has_more(schema: Mapping[str, Any]) -> bool:
