@@ -74,9 +74,14 @@ def with_repaired_strings(text: str) -> str:
 def is_object(text: str) -> bool:
     """Whether `text` is one whole JSON object."""
     try:
-        return isinstance(json.loads(text), dict)
+        return isinstance(json.loads(text, parse_constant=_refuse_constant), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def object_text(text: str) -> str:
+    """`text` if it is one whole JSON object, else an empty one: an imported call may have any arguments."""
+    return text if is_object(text) else "{}"
 
 
 def _legal(literal: str) -> str:

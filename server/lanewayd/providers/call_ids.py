@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from lanewayd.messages import AssistantMessage, Message
 
 CallIdFactory = Callable[[], str]
+_NINE_CHARACTERS = re.compile(r"[A-Za-z0-9]{9}")
 
 
 def random_call_id() -> str:
@@ -64,3 +65,40 @@ class WireIds:
             number += 1
         self._given.add(wire_id)
         return wire_id
+
+
+class NineCharacterIds:
+    """Gives the calls of one request ids as Mistral's models demand them: exactly nine letters and digits (R-5.114)."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def give(self, call_id: str) -> str:
+        """The id of the next call; a legal one that is not given yet stays as it is."""
+        wire_id, number = call_id, 0
+        while not _NINE_CHARACTERS.fullmatch(wire_id) or wire_id in self._given:
+            wire_id = hashlib.sha256(f"{number}:{call_id}".encode("utf-8", "replace")).hexdigest()[:9]
+            number += 1
+        self._given.add(wire_id)
+        return wire_id
+
+
+def ids_within_message(call_ids: Iterable[str], max_chars: int | None = None) -> list[str]:
+    """Ids for the calls of one message that a service takes which asks for little: none empty, none twice, none longer
+    than `max_chars` > 9. Others stay as they are."""
+    given: list[str] = []
+    for position, call_id in enumerate(call_ids):
+        stem, number = call_id.strip(), position
+        wire_id = _cut(stem or f"call_{number}", max_chars)
+        while wire_id in given:
+            wire_id = _cut(f"{stem or 'call'}_{number}", max_chars)
+            number += 1
+        given.append(wire_id)
+    return given
+
+
+def _cut(call_id: str, max_chars: int | None) -> str:
+    if max_chars is None or len(call_id) <= max_chars:
+        return call_id
+    digest = hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{call_id[: max_chars - 9]}_{digest}"

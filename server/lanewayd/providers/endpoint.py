@@ -1,5 +1,7 @@
 """Where a request goes and how it names its sender. Pure."""
 
+from urllib.parse import urlsplit
+
 
 def address(base_url: str, path: str) -> str:
     """`path` behind `base_url`. A first part of the path that the base ends with is not repeated.
@@ -16,3 +18,9 @@ def address(base_url: str, path: str) -> str:
 def bearer(api_key: str) -> dict[str, str]:
     """The header most services take a key in; none without a key."""
     return {"authorization": f"Bearer {api_key}"} if api_key else {}
+
+
+def is_openai_host(base_url: str) -> bool:
+    """Whether OpenAI itself answers there, or Azure with OpenAI's models."""
+    host = (urlsplit(base_url).hostname or "").rstrip(".")
+    return host == "api.openai.com" or host.endswith((".api.openai.com", ".openai.azure.com"))

@@ -139,7 +139,7 @@ class ModelServices:
                 first_event_timeout_s=models.first_event_timeout_seconds,
                 is_self_hosted=bool(service.self_hosted),
             ),
-            dialect=make_dialect(service.api, provider=name),
+            dialect=make_dialect(service.api, provider=name, base_url=service.base_url),
             clock=self._clock,
             api_key=self._keys[name] or None,
             transport=make_transport("httpx" if models.transport == "httpx" else "aiohttp"),

@@ -5,7 +5,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanewayd.providers.call_ids import WireIds
+from lanewayd.providers.call_ids import NineCharacterIds, WireIds, ids_within_message
 
 ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -33,3 +33,30 @@ def test_ids_are_legal_unique_and_stay_so(call_ids: list[str]) -> None:
     assert len(set(wire_ids)) == len(call_ids)
     assert given_to(*wire_ids, max_chars=40) == wire_ids
     assert given_to(*call_ids[:3], max_chars=40) == wire_ids[:3]
+
+
+ANY_IDS = st.lists(st.text(max_size=60) | st.sampled_from(["", "a", "call_1", "call_0", "a_1"]), max_size=12)
+
+
+@settings(deadline=None)
+@given(ANY_IDS)
+def test_nine_character_ids_are_legal_unique_and_stay_so(call_ids: list[str]) -> None:
+    ids, again = NineCharacterIds(), NineCharacterIds()
+    wire_ids = [ids.give(call_id) for call_id in call_ids]
+    assert all(re.fullmatch(r"[A-Za-z0-9]{9}", wire_id) for wire_id in wire_ids)
+    assert len(set(wire_ids)) == len(call_ids)
+    assert [again.give(wire_id) for wire_id in wire_ids] == wire_ids
+
+
+@settings(deadline=None)
+@given(ANY_IDS, st.sampled_from([None, 40]))
+def test_ids_within_a_message_are_told_apart_and_stay_so(call_ids: list[str], max_chars: int | None) -> None:
+    wire_ids = ids_within_message(call_ids, max_chars)
+    assert all(wire_id.strip() and len(wire_id) <= (max_chars or 100) for wire_id in wire_ids)
+    assert len(set(wire_ids)) == len(call_ids)
+    assert ids_within_message(wire_ids, max_chars) == wire_ids
+
+
+def test_ids_of_a_message_that_are_legal_stay_as_they_are() -> None:
+    assert ids_within_message(["functions.rec:0", "b c"]) == ["functions.rec:0", "b c"]
+    assert ids_within_message(["call_1", "", "call_1"]) == ["call_1", "call_2", "call_1_2"]

@@ -1,6 +1,5 @@
 """The chat completions language as the embedded model's process takes it: plain text, tools as a question. Pure."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,8 @@ from lanewayd.providers.local.plain_messages import (
 )
 from lanewayd.providers.local.tool_choice import ToolQuestion, question_about
 from lanewayd.providers.openai_chat.decode import ChatDecoder
-from lanewayd.providers.openai_chat.dialect import OpenAIChat
+from lanewayd.providers.openai_chat.dialect import UNKNOWN_SERVICE, OpenAIChat
+from lanewayd.providers.openai_chat.encode import encode_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,13 @@ class LocalChat:
         messages = plain_messages(request.messages, self._manners.wording, reminds=question is None)
         is_about_result = bool(request.messages) and isinstance(request.messages[-1], ToolResultMessage)
         options = dict(self._manners.result_options if is_about_result else self._manners.options)
+        if request.temperature is not None:
+            options.pop("temperature", None)
         if question is not None:
             messages = _asked(messages, question.instruction)
             schema = {"name": "tool_choice", "schema": question.schema}
             options = {"temperature": 0, "response_format": {"type": "json_schema", "json_schema": schema}}
-        body = self._chat.encode(replace(request, messages=messages, tools=()))
-        if not options:
-            return body
-        return body[:-1] + b"," + json.dumps(options, separators=(",", ":")).encode()[1:]
+        return encode_request(replace(request, messages=messages, tools=()), UNKNOWN_SERVICE, options)
 
     def decoder(self, request: ModelRequest, provider: str) -> ChatDecoder:
         return self._chat.decoder(request, provider)

@@ -2,11 +2,11 @@
 
 Arguments go back as the object they came as, results name their tool; ids go along for the models whose template joins
 results to calls by them, older servers ignore them. Thinking is repeated within the current tool loop, to the model it
-came from.
+came from; all of it where the model's facts say so. Images stand beside the text of their message.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from lanewayd.messages import (
@@ -14,25 +14,26 @@ from lanewayd.messages import (
     Reasoning,
     ToolCall,
     ToolResultMessage,
-    ToolSpec,
     UserMessage,
     valid_text,
 )
+from lanewayd.providers.arguments import object_text
+from lanewayd.providers.call_ids import ids_within_message
 from lanewayd.providers.history import pair_calls_with_results, start_of_tool_loop
+from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
+from lanewayd.providers.ollama.options import request_options
 
 THINKING_FIELD = "thinking"
 BLANK_USER = "(empty message)"
 BLANK_RESULT = "(no output)"
 
 
-def encode_request(request: ModelRequest) -> bytes:
-    """The request body."""
-    options: dict[str, Any] = {"stream": True}
-    if request.tools:
-        options["tools"] = [_tool(spec) for spec in request.tools]
+def encode_request(request: ModelRequest, *, provider: str | None = None) -> bytes:
+    """The request body for the service that is configured under the name `provider`."""
     # Put together from texts: a call's arguments stand in it as the model wrote them, numbers with all their digits.
-    body = f'{{"model":{_json(request.model)},"messages":[{",".join(_messages(request))}],{_json(options)[1:]}'
+    messages = ",".join(_messages(request, provider))
+    body = f'{{"model":{_json(request.model)},"messages":[{messages}],{_json(request_options(request))[1:]}'
     return valid_text(body).encode()
 
 
@@ -40,26 +41,34 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _messages(request: ModelRequest) -> Iterator[str]:
+def _messages(request: ModelRequest, provider: str | None) -> Iterator[str]:
     """The JSON of each message."""
     if request.system.strip():
         yield _json({"role": "system", "content": request.system})
-    messages = pair_calls_with_results(request.messages)
-    loop_start = start_of_tool_loop(messages)
+    messages = pair_calls_with_results(shown_messages(request))
+    replay_start = -1 if request.facts.replays_reasoning else start_of_tool_loop(messages)
     # After pairing the results follow their calls one to one, so ids can be given anew by position.
     call_ids: list[str] = []
     for position, message in enumerate(messages):
         if isinstance(message, UserMessage):
-            yield _json({"role": "user", "content": message.text if message.text.strip() else BLANK_USER})
+            yield _json(_user(message, request))
         elif isinstance(message, AssistantMessage):
-            call_ids = _wire_ids(message.tool_calls)
-            is_replayed = position > loop_start and message.model == request.model
+            call_ids = ids_within_message(call.call_id for call in message.tool_calls)
+            is_its_own = message.model == request.model and provider in (None, message.provider)
+            is_replayed = position > replay_start and is_its_own
             encoded = _assistant(message, call_ids, is_thinking_replayed=is_replayed)
             if encoded:
                 yield encoded
             call_ids = call_ids[::-1]
         else:
             yield _json(_result(message, call_ids.pop()))
+
+
+def _user(message: UserMessage, request: ModelRequest) -> dict[str, Any]:
+    images = [image_base64(request, image) for image in message.attachments]
+    text = message.text if message.text.strip() else "" if images else BLANK_USER
+    fields: dict[str, Any] = {"role": "user", "content": text}
+    return {**fields, "images": images} if images else fields
 
 
 def _assistant(message: AssistantMessage, call_ids: list[str], *, is_thinking_replayed: bool) -> str:
@@ -71,7 +80,7 @@ def _assistant(message: AssistantMessage, call_ids: list[str], *, is_thinking_re
     if is_thinking_replayed:
         thoughts = [block for block in message.content if isinstance(block, Reasoning)]
         thinking = "".join(block.text for block in thoughts if block.field == THINKING_FIELD)
-        if thinking:
+        if thinking.strip():
             fields[THINKING_FIELD] = thinking
     if not call_ids:
         return _json(fields)
@@ -80,7 +89,7 @@ def _assistant(message: AssistantMessage, call_ids: list[str], *, is_thinking_re
 
 
 def _call(call_id: str, call: ToolCall) -> str:
-    function = f'{{"name":{_json(_name(call.name))},"arguments":{_arguments(call)}}}'
+    function = f'{{"name":{_json(_name(call.name))},"arguments":{object_text(call.arguments_json)}}}'
     return f'{{"id":{_json(call_id)},"function":{function}}}'
 
 
@@ -89,34 +98,5 @@ def _result(message: ToolResultMessage, call_id: str) -> dict[str, Any]:
     return {"role": "tool", "content": content, "tool_name": _name(message.name), "tool_call_id": call_id}
 
 
-def _tool(spec: ToolSpec) -> dict[str, Any]:
-    function = {"name": spec.name, "description": spec.description, "parameters": spec.schema}
-    return {"type": "function", "function": function}
-
-
-def _arguments(call: ToolCall) -> str:
-    """The text of the object; an imported call whose arguments are none has none here."""
-    try:
-        arguments = json.loads(call.arguments_json, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        return "{}"
-    return call.arguments_json if isinstance(arguments, dict) else "{}"
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
 def _name(name: str) -> str:
     return name.strip() or "unknown"
-
-
-def _wire_ids(calls: Sequence[ToolCall]) -> list[str]:
-    """One id per call, none empty, none twice in the message."""
-    ids: list[str] = []
-    for position, call in enumerate(calls):
-        call_id = call.call_id.strip()
-        if not call_id or call_id in ids:
-            call_id = f"{call_id or 'call'}_{position}"
-        ids.append(call_id)
-    return ids

@@ -5,18 +5,21 @@ from lanewayd.providers.endpoint import bearer
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.openai_chat.decode import ChatDecoder
 from lanewayd.providers.openai_chat.encode import encode_request
+from lanewayd.providers.openai_chat.manners import ChatManners
+from lanewayd.providers.openai_chat.options import has_native_schema
+
+UNKNOWN_SERVICE = ChatManners()
 
 
 class OpenAIChat:
     """Encodes requests and decodes responses; holds no state of either.
 
-    `new_call_id` makes ids for calls that come without one. `max_call_id_chars` is 40 for OpenAI itself; other services
-    take longer ids, and some keep state in them.
+    `new_call_id` makes ids for calls that come without one.
     """
 
-    def __init__(self, *, new_call_id: CallIdFactory, max_call_id_chars: int | None = None) -> None:
+    def __init__(self, *, new_call_id: CallIdFactory, manners: ChatManners = UNKNOWN_SERVICE) -> None:
         self._new_call_id = new_call_id
-        self._max_call_id_chars = max_call_id_chars
+        self._manners = manners
 
     @property
     def models_path(self) -> str:
@@ -29,10 +32,10 @@ class OpenAIChat:
         return bearer(api_key)
 
     def has_native_schema(self, request: ModelRequest) -> bool:
-        return False
+        return has_native_schema(request, self._manners)
 
     def encode(self, request: ModelRequest) -> bytes:
-        return encode_request(request, max_call_id_chars=self._max_call_id_chars)
+        return encode_request(request, self._manners)
 
     def decoder(self, request: ModelRequest, provider: str) -> ChatDecoder:
         ids = CallIds(request.messages, self._new_call_id)

@@ -1,13 +1,14 @@
 """ModelRequest -> the JSON of a chat completions request. Pure. Source: spec 05, section 7, "Chat completions".
 
 Hygiene works on the request only: paired results, no blank turns, legal names, ids that are told apart, no lone
-surrogates. Reasoning is repeated within the current tool loop, under the field it came in, to the model it came from.
+surrogates. Reasoning is repeated within the current tool loop, under the field it came in, to the model it came from;
+all of it where the model's facts say so. Images stand behind the text of their message as data URLs (OpenAI's API
+reference, "Image content part").
 """
 
-import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lanewayd.messages import (
@@ -15,27 +16,32 @@ from lanewayd.messages import (
     Reasoning,
     ToolCall,
     ToolResultMessage,
-    ToolSpec,
     UserMessage,
     valid_text,
 )
+from lanewayd.providers.arguments import object_text
+from lanewayd.providers.call_ids import NineCharacterIds, ids_within_message
 from lanewayd.providers.history import pair_calls_with_results, start_of_tool_loop
+from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.openai_chat.chunk_fields import REASONING_FIELDS
+from lanewayd.providers.openai_chat.manners import ChatManners
+from lanewayd.providers.openai_chat.options import request_options
+from lanewayd.providers.openai_models import bare_name
 
 BLANK_USER = "(empty message)"
 BLANK_RESULT = "(no output)"
 _ILLEGAL_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_NAME_CHARS = 64
+# Their tokenizer refuses any other id of a call, wherever they are served: github.com/mistralai/mistral-common.
+_MISTRAL = re.compile(r"(?:mistral|mixtral|ministral|magistral|codestral|devstral|pixtral)")
 
 
-def encode_request(request: ModelRequest, *, max_call_id_chars: int | None = None) -> bytes:
-    """The request body. Ids of calls above `max_call_id_chars` are shortened, the same way in call and result."""
-    options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
-    if request.tools:
-        options["tools"] = [_tool(spec) for spec in request.tools]
+def encode_request(request: ModelRequest, manners: ChatManners, overrides: Mapping[str, Any] | None = None) -> bytes:
+    """The request body; `overrides` are fields that take the place of the request's own."""
+    options = request_options(request, manners) | dict(overrides or {})
     # Put together from the messages' own texts: a long conversation is encoded anew at each of its turns.
-    messages = ",".join(_encoded(request, max_call_id_chars))
+    messages = ",".join(_encoded(request, manners))
     body = f'{{"model":{_quoted(request.model)},"messages":[{messages}],{_json(options)[1:]}'
     return valid_text(body).encode()
 
@@ -53,26 +59,42 @@ def _said(role: str, text: str) -> str:
     return f'{{"role":"{role}","content":{_quoted(text)}}}'
 
 
-def _encoded(request: ModelRequest, max_call_id_chars: int | None) -> Iterator[str]:
+def _encoded(request: ModelRequest, manners: ChatManners) -> Iterator[str]:
     """The JSON of each message."""
     if request.system.strip():
         yield _said("system", request.system)
-    messages = pair_calls_with_results(request.messages)
-    loop_start = start_of_tool_loop(messages)
+    messages = pair_calls_with_results(shown_messages(request))
+    replay_start = -1 if request.facts.replays_reasoning else start_of_tool_loop(messages)
+    nine_characters = NineCharacterIds() if _MISTRAL.match(bare_name(request.model)) else None
     # After pairing the results follow their calls one to one, so ids can be given anew by position.
     call_ids: list[str] = []
     for position, message in enumerate(messages):
         if isinstance(message, UserMessage):
-            yield _said("user", message.text if message.text.strip() else BLANK_USER)
+            yield _user(message, request)
         elif isinstance(message, AssistantMessage):
-            call_ids = _wire_ids(message.tool_calls, max_call_id_chars)
-            is_replayed = position > loop_start and message.model == request.model
+            call_ids = [call.call_id for call in message.tool_calls]
+            if nine_characters:
+                call_ids = list(map(nine_characters.give, call_ids))
+            else:
+                call_ids = ids_within_message(call_ids, manners.max_call_id_chars)
+            is_its_own = message.model == request.model and manners.provider in (None, message.provider)
+            is_replayed = position > replay_start and is_its_own
             encoded = _assistant(message, call_ids, is_reasoning_replayed=is_replayed)
             if encoded:
                 yield encoded
             call_ids = call_ids[::-1]
         else:
             yield _json(_result(message, call_ids.pop()))
+
+
+def _user(message: UserMessage, request: ModelRequest) -> str:
+    if not message.attachments:
+        return _said("user", message.text if message.text.strip() else BLANK_USER)
+    parts = [f'{{"type":"text","text":{_quoted(message.text)}}}'] if message.text.strip() else []
+    for image in message.attachments:
+        url = f"data:{image.mime_type};base64,{image_base64(request, image)}"
+        parts.append(f'{{"type":"image_url","image_url":{{"url":{_quoted(url)}}}}}')
+    return f'{{"role":"user","content":[{",".join(parts)}]}}'
 
 
 def _assistant(message: AssistantMessage, call_ids: list[str], *, is_reasoning_replayed: bool) -> str:
@@ -86,8 +108,8 @@ def _assistant(message: AssistantMessage, call_ids: list[str], *, is_reasoning_r
     if is_reasoning_replayed:
         for name in REASONING_FIELDS:
             blocks = [block.text for block in message.content if isinstance(block, Reasoning) and block.field == name]
-            if blocks:
-                encoded[name] = "".join(blocks)
+            if (thoughts := "".join(blocks)).strip():
+                encoded[name] = thoughts
         if details := [detail for call in message.tool_calls if (detail := _signature(call)) is not None]:
             encoded["reasoning_details"] = details
     if call_ids:
@@ -95,7 +117,7 @@ def _assistant(message: AssistantMessage, call_ids: list[str], *, is_reasoning_r
             {
                 "id": call_id,
                 "type": "function",
-                "function": {"name": _legal_name(call.name), "arguments": call.arguments_json.strip() or "{}"},
+                "function": {"name": _legal_name(call.name), "arguments": object_text(call.arguments_json)},
             }
             for call_id, call in zip(call_ids, message.tool_calls, strict=True)
         ]
@@ -104,11 +126,6 @@ def _assistant(message: AssistantMessage, call_ids: list[str], *, is_reasoning_r
 
 def _result(message: ToolResultMessage, call_id: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": message.text if message.text.strip() else BLANK_RESULT}
-
-
-def _tool(spec: ToolSpec) -> dict[str, Any]:
-    function = {"name": spec.name, "description": spec.description, "parameters": spec.schema}
-    return {"type": "function", "function": function}
 
 
 def _signature(call: ToolCall) -> Any:
@@ -120,20 +137,6 @@ def _signature(call: ToolCall) -> Any:
     except ValueError:
         return None
     return detail if isinstance(detail, dict) and detail.get("type") == "reasoning.encrypted" else None
-
-
-def _wire_ids(calls: Sequence[ToolCall], max_chars: int | None) -> list[str]:
-    """One id per call, none empty, none twice in the message, none too long."""
-    ids: list[str] = []
-    for position, call in enumerate(calls):
-        call_id = call.call_id.strip()
-        if not call_id or call_id in ids:
-            call_id = f"{call_id or 'call'}_{position}"
-        if max_chars is not None and len(call_id) > max_chars:
-            digest = hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:8]
-            call_id = f"{call_id[: max_chars - 9]}_{digest}"
-        ids.append(call_id)
-    return ids
 
 
 def _legal_name(name: str) -> str:

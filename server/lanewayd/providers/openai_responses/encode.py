@@ -2,7 +2,8 @@
 
 Nothing is kept at the service (`store` is false): reasoning goes back encrypted, whole, in front of the item it led to,
 and only to the model it came from. Where it cannot go back, neither do the ids of the items around it: the service
-holds an item whose id it knows against the reasoning that it gave with it.
+holds an item whose id it knows against the reasoning that it gave with it. Images are data URLs behind the text of
+their message.
 """
 
 import json
@@ -16,38 +17,29 @@ from lanewayd.messages import (
     Text,
     ToolCall,
     ToolResultMessage,
-    ToolSpec,
     UserMessage,
     valid_text,
 )
+from lanewayd.providers.arguments import object_text
 from lanewayd.providers.call_ids import WireIds
 from lanewayd.providers.history import pair_calls_with_results
+from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.openai_responses.item_fields import item_of_signature
+from lanewayd.providers.openai_responses.options import request_options
 
 BLANK_USER = "(empty message)"
 BLANK_RESULT = "(no output)"
-ENCRYPTED_REASONING = "reasoning.encrypted_content"
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_NAME_CHARS = _MAX_CALL_ID_CHARS = 64
-# OpenAI answers with 400 when it is asked for the encrypted reasoning of a model that does not reason.
-_DOES_NOT_REASON = re.compile(r"(?:.*/)?(?:gpt-[34]|chatgpt-|gpt-5(?:\.\d+)?-chat)", re.IGNORECASE)
 
 
-def encode_request(request: ModelRequest, *, provider: str) -> bytes:
+def encode_request(request: ModelRequest, *, provider: str, is_openai: bool = False) -> bytes:
     """The request body for the service that is configured under the name `provider`."""
-    body: dict[str, Any] = {
-        "model": request.model,
-        "input": list(_items(request, provider)),
-        "stream": True,
-        "store": False,
-    }
+    body: dict[str, Any] = {"model": request.model, "input": list(_items(request, provider))}
     if request.system.strip():
         body["instructions"] = request.system
-    if not _DOES_NOT_REASON.match(request.model):
-        body["include"] = [ENCRYPTED_REASONING]
-    if request.tools:
-        body["tools"] = [_tool(spec) for spec in request.tools]
+    body |= request_options(request, is_openai=is_openai)
     return valid_text(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
@@ -55,16 +47,26 @@ def _items(request: ModelRequest, provider: str) -> Iterator[dict[str, Any]]:
     wire_ids = WireIds(_ILLEGAL, _MAX_CALL_ID_CHARS)
     # After pairing the results follow their calls one to one, so ids can be given anew by position.
     call_ids: list[str] = []
-    for message in pair_calls_with_results(request.messages):
+    for message in pair_calls_with_results(shown_messages(request)):
         if isinstance(message, UserMessage):
-            text = message.text if message.text.strip() else BLANK_USER
-            yield {"role": "user", "content": [{"type": "input_text", "text": text}]}
+            yield {"role": "user", "content": _said_by_user(message, request)}
         elif isinstance(message, AssistantMessage):
             call_ids = [wire_ids.give(call.call_id) for call in message.tool_calls]
             is_same_model = (message.provider, message.model) == (provider, request.model)
             yield from _answer(message, call_ids, is_same_model=is_same_model)
         else:
             yield _result(message, call_ids.pop(0))
+
+
+def _said_by_user(message: UserMessage, request: ModelRequest) -> list[dict[str, Any]]:
+    """The text, and the images behind it."""
+    parts: list[dict[str, Any]] = []
+    if message.text.strip() or not message.attachments:
+        parts.append({"type": "input_text", "text": message.text if message.text.strip() else BLANK_USER})
+    for image in message.attachments:
+        url = f"data:{image.mime_type};base64,{image_base64(request, image)}"
+        parts.append({"type": "input_image", "image_url": url})
+    return parts
 
 
 def _answer(message: AssistantMessage, call_ids: list[str], *, is_same_model: bool) -> Iterator[dict[str, Any]]:
@@ -111,7 +113,7 @@ def _said(block: Text, *, has_id: bool, has_phase: bool) -> dict[str, Any]:
 
 def _call(call: ToolCall, call_id: str, *, has_id: bool) -> dict[str, Any]:
     name = _ILLEGAL.sub("_", call.name)[:_MAX_NAME_CHARS] or "unknown"
-    arguments = call.arguments_json.strip() or "{}"
+    arguments = object_text(call.arguments_json)
     item = {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
     item_id = item_of_signature(call.signature, "function_call").get("id")
     return {**item, "id": item_id} if has_id and item_id else item
@@ -120,14 +122,3 @@ def _call(call: ToolCall, call_id: str, *, has_id: bool) -> dict[str, Any]:
 def _result(message: ToolResultMessage, call_id: str) -> dict[str, Any]:
     output = message.text if message.text.strip() else BLANK_RESULT
     return {"type": "function_call_output", "call_id": call_id, "output": output}
-
-
-def _tool(spec: ToolSpec) -> dict[str, Any]:
-    # Without a word about it, schemas are made strict here, and those with optional properties refused.
-    return {
-        "type": "function",
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": spec.schema,
-        "strict": False,
-    }

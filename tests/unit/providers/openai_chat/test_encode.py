@@ -15,12 +15,13 @@ from lanewayd.messages import (
     UserMessage,
 )
 from lanewayd.providers.interface import ModelRequest
-from lanewayd.providers.openai_chat.dialect import OpenAIChat
+from lanewayd.providers.openai_chat.dialect import UNKNOWN_SERVICE, OpenAIChat
 from lanewayd.providers.openai_chat.encode import BLANK_RESULT, BLANK_USER, encode_request
+from lanewayd.providers.openai_chat.manners import ChatManners
 
 
-def encoded(*messages: Message, system: str = "", max_call_id_chars: int | None = None) -> list[dict[str, Any]]:
-    body = encode_request(ModelRequest("m1", system, messages), max_call_id_chars=max_call_id_chars)
+def encoded(*messages: Message, system: str = "", manners: ChatManners = UNKNOWN_SERVICE) -> list[dict[str, Any]]:
+    body = encode_request(ModelRequest("m1", system, messages), manners)
     result: list[dict[str, Any]] = json.loads(body)["messages"]
     return result
 
@@ -45,7 +46,7 @@ def test_a_request_asks_for_a_stream_with_usage_and_offers_its_tools() -> None:
 
 
 def test_without_tools_and_system_neither_is_sent() -> None:
-    body = json.loads(encode_request(ModelRequest("m1", " ", (UserMessage("hi"),))))
+    body = json.loads(encode_request(ModelRequest("m1", " ", (UserMessage("hi"),)), UNKNOWN_SERVICE))
     assert "tools" not in body
     assert [message["role"] for message in body["messages"]] == ["user"]
 
@@ -109,7 +110,7 @@ def test_long_ids_are_shortened_the_same_way_in_call_and_result_where_a_service_
         answer(*(ToolCall(call_id, "a", "{}") for call_id in long)),
         *(ToolResultMessage(call_id, "a", "r") for call_id in long),
     )
-    messages = encoded(*history, max_call_id_chars=40)
+    messages = encoded(*history, manners=ChatManners(is_openai=True))
     ids = [call["id"] for call in messages[0]["tool_calls"]]
     assert [len(call_id) for call_id in ids] == [40, 40]
     assert [message["tool_call_id"] for message in messages[1:]] == ids

@@ -1,0 +1,61 @@
+"""Generated transcripts with everything that can be wrong with one: for the property tests of several dialects.
+
+Few ids and names on purpose, so that results miss their calls, come twice or too late, and ids come again in other
+turns.
+"""
+
+import json
+
+from hypothesis import strategies as st
+
+from lanewayd.messages import (
+    AssistantMessage,
+    Attachment,
+    Message,
+    Reasoning,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+
+MODEL = "m1"
+PROVIDER = "acme"
+IMAGES = {"cat": b"\x89PNG", "dog": b"\xff\xd8", "empty": b""}
+TEXTS = st.sampled_from(["", " \n", "hi", "ä\u2028\ud83d", 'q"\\\x00']) | st.text(max_size=8)
+CALL_IDS = st.sampled_from(["", " ", "a", "a b", "x" * 70, "call_1", "call_0"])
+ARGUMENTS = st.sampled_from(["{}", '{"a": 1e3}', "", " ", "nope", "[1]", '{"a":'])
+FIELDS = st.sampled_from(["", "thinking", "reasoning", "reasoning_content", "redacted_thinking"])
+_SIGNED = st.builds(
+    lambda **item: json.dumps(item),
+    type=st.sampled_from(["reasoning", "message", "function_call", "thinking", "reasoning.encrypted"]),
+    id=st.sampled_from(["i1", ""]),
+    phase=st.sampled_from(["commentary", ""]),
+    encrypted_content=st.sampled_from(["b3A", ""]),
+)
+SIGNATURES = st.sampled_from(["", "c2ln", "[1]", "{"]) | _SIGNED
+BLOCKS = st.one_of(
+    st.builds(Text, TEXTS, SIGNATURES),
+    st.builds(Reasoning, TEXTS, FIELDS, SIGNATURES),
+    st.builds(ToolCall, CALL_IDS, st.sampled_from(["rec", "no name!", "", "n" * 80]), ARGUMENTS, SIGNATURES),
+)
+ANSWERS = st.builds(
+    AssistantMessage,
+    st.lists(BLOCKS, max_size=4).map(tuple),
+    st.sampled_from([PROVIDER, "other"]),
+    st.sampled_from([MODEL, "m2"]),
+    st.sampled_from(list(StopReason)),
+)
+ATTACHMENTS = st.builds(
+    Attachment,
+    st.sampled_from(["cat.png", ""]),
+    st.sampled_from(["image/png", "image/jpeg", "application/pdf", ""]),
+    st.sampled_from([*IMAGES, "gone"]),
+    st.just(3),
+)
+USERS = st.builds(UserMessage, TEXTS, st.lists(ATTACHMENTS, max_size=2).map(tuple))
+RESULTS = st.builds(ToolResultMessage, CALL_IDS, st.just("rec"), TEXTS, st.booleans())
+TRANSCRIPTS: st.SearchStrategy[tuple[Message, ...]] = st.lists(st.one_of(USERS, ANSWERS, RESULTS), max_size=12).map(
+    tuple
+)
