@@ -1,5 +1,6 @@
 """What a model reads and writes, in one form for all providers. Pure values; see spec 05, section 1."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -63,6 +64,16 @@ class ThinkingLevel(StrEnum):
     MAX = "max"
     ADAPTIVE = "adaptive"
     ULTRA = "ultra"
+
+    @classmethod
+    def of(cls, text: str) -> "ThinkingLevel | None":
+        """What people mean who write `text` (R-4.20); None: no level."""
+        word = text.strip().lower()
+        if re.fullmatch(r"(?:extra|x)[-_ ]high", word):
+            return cls.XHIGH
+        if word == "highest":
+            return cls.HIGH
+        return next((level for level in cls if level.value == word), None)
 
 
 @dataclass(frozen=True, slots=True)
