@@ -33,7 +33,7 @@ from lanewayd.runs.followers import Followers
 from lanewayd.runs.ids import Ids
 from lanewayd.runs.lanes import LaneBook
 from lanewayd.runs.recovery import Recovery
-from lanewayd.runs.registry import AcceptLimits, RunRegistry
+from lanewayd.runs.registry import RunRegistry
 from lanewayd.runs.retention import Retention, RetentionSettings
 from lanewayd.runs.scheduler import Scheduler
 from lanewayd.runs.session_control import SessionControl
@@ -56,7 +56,7 @@ from lanewayd.transcript.lock import SessionLocks
 from lanewayd.wiring.home import Home
 from lanewayd.wiring.idle_exit import IdleExit
 from lanewayd.wiring.model_services import ModelServices
-from lanewayd.wiring.run_settings import run_settings
+from lanewayd.wiring.run_settings import accept_limits, queue_defaults, run_settings
 from lanewayd.wiring.telemetry import telemetry_options
 from lanewayd.wiring.workshop import BuiltInWorkshop
 
@@ -247,13 +247,8 @@ class Service:
             self._collaborators,
             scheduler=self._scheduler,
             agents=self._models,
-            limits=AcceptLimits(
-                settings.limits.max_queued_runs,
-                settings.limits.max_depth,
-                settings.limits.max_session_key_bytes,
-                tenant_queued_runs=settings.limits.tenant.max_queued_runs,
-                tenant_active_runs=settings.limits.tenant.max_active_runs,
-            ),
+            limits=accept_limits(settings),
+            queue=queue_defaults(settings),
         )
         metrics = self._pipeline.telemetry.metrics
         self._followers = Followers(self._store, clock, metrics=metrics)

@@ -38,10 +38,20 @@ def check_transition(before: RunState, after: RunState) -> None:
 
 
 class Disposition(StrEnum):
-    """What accepting a message did to it. The other values of the contract come with queue modes."""
+    """What accepting a message did to it. The other values of the contract come with their queue modes."""
 
     STARTED = "started"
     QUEUED = "queued"
+    INTERRUPTED_PREVIOUS = "interrupted_previous"
+
+
+class QueueMode(StrEnum):
+    """What a message does to a session that is at work (D-7)."""
+
+    STEER = "steer"
+    FOLLOWUP = "followup"
+    COLLECT = "collect"
+    INTERRUPT = "interrupt"
 
 
 MAIN_LANE = "main"
@@ -93,6 +103,7 @@ class RunRequest:
     parent_run_id: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
     queue_mode: str = ""
+    """A QueueMode: as asked for, "" = not said; of a stored run the one that held."""
     channel: str = ""
     to: str = ""
     account_id: str = ""

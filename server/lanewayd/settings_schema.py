@@ -24,7 +24,9 @@ class LaneSettings:
 class QueueSettings:
     """What a message does to a busy session."""
 
-    mode: str | None = setting(None, choices=("steer", "followup", "collect", "interrupt"), landed=("followup",))
+    mode: str | None = setting(
+        None, choices=("steer", "followup", "collect", "interrupt"), landed=("followup", "interrupt")
+    )
     by_channel: Mapping[str, str] | None = later()
 
 

@@ -50,6 +50,30 @@ async def test_a_kill_right_after_the_answer_changes_nothing(make_server: MakeSe
     assert len(model.requests) == 2
 
 
+async def test_an_interruption_that_was_acknowledged_survives_a_kill(
+    make_server: MakeServer, model: ModelServer
+) -> None:
+    server = make_server(failpoint=Failpoint("after", "accept", nth=2))
+    await server.start()
+    model.answer(Answer([delta(content="half a "), asyncio.Event()]))
+    old = await server.accept("go", session_key="s")
+    await server.event(old.run_id, lambda event: event.WhichOneof("payload") == "assistant")
+    mode = agent_pb2.QUEUE_MODE_INTERRUPT
+    with pytest.raises(grpc.aio.AioRpcError):
+        await server.accept("instead", session_key="s", queue_mode=mode, idempotency_key="k")
+    await server.exited()
+    assert server.extras is not None
+    server.extras = replace(server.extras, failpoint=None)
+    await server.start()
+
+    new = await server.accept("instead", session_key="s", queue_mode=mode, idempotency_key="k")
+    assert (new.duplicate, new.disposition) == (True, run_pb2.DISPOSITION_INTERRUPTED_PREVIOUS)
+    waited = await server.wait(old.run_id)
+    assert (waited.state, waited.stop_reason) == (CANCELLED, "interrupt")
+    assert (await server.wait(new.run_id)).state == run_pb2.RUN_STATE_SUCCEEDED
+    assert len(model.requests) == 2
+
+
 async def test_a_requested_abort_is_carried_out_by_the_next_start(make_server: MakeServer, model: ModelServer) -> None:
     """What was shown of the open message is void, since nobody is left who could end it."""
     server = make_server(failpoint=Failpoint("after", "abort"))

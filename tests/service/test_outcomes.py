@@ -157,6 +157,13 @@ async def _aborted_at_work(stage: Stage) -> str:
     return run_id
 
 
+async def _interrupted(stage: Stage) -> str:
+    run_id = await stage.at_work()
+    newer = await stage.service.accept("newer", session_key=SESSION, queue_mode=agent_pb2.QUEUE_MODE_INTERRUPT)
+    assert newer.disposition == run_pb2.DISPOSITION_INTERRUPTED_PREVIOUS
+    return run_id
+
+
 async def _aborted_in_mid_stream(stage: Stage) -> str:
     hold = asyncio.Event()
     run_id = await stage.with_answer(Answer([delta(content="I was say"), hold, delta("stop")]))
@@ -241,6 +248,7 @@ PRODUCERS: list[tuple[Callable[[Stage], Awaitable[str]], Expected]] = [
     (_fault_of_ours, Expected(FAILED, "error", "INTERNAL")),
     (_session_busy, Expected(FAILED, "error", "SESSION_BUSY")),
     (_aborted_at_work, Expected(CANCELLED, "rpc", payloads=("Working. ",))),
+    (_interrupted, Expected(CANCELLED, "interrupt", payloads=("Working. ",))),
     (_aborted_in_mid_stream, Expected(CANCELLED, "rpc", payloads=("I was say",))),
     (_aborted_while_queued, Expected(CANCELLED, "rpc", was_started=False)),
     (_reset_at_work, Expected(CANCELLED, "reset", payloads=("Working. ",))),

@@ -75,7 +75,6 @@ NOT_YET: list[tuple[str, Any]] = [
     ("thinking", agent_pb2.THINKING_LEVEL_LOW),
     ("queue_mode", agent_pb2.QUEUE_MODE_STEER),
     ("queue_mode", agent_pb2.QUEUE_MODE_COLLECT),
-    ("queue_mode", agent_pb2.QUEUE_MODE_INTERRUPT),
     ("deliver", True),
     ("best_effort_deliver", True),
     ("prompt_mode", agent_pb2.PROMPT_MODE_MINIMAL),

@@ -25,6 +25,13 @@ _PRIORITIES = {
     agent_pb2.PRIORITY_FOREGROUND: Priority.FOREGROUND,
 }
 
+_QUEUE_MODES = {
+    agent_pb2.QUEUE_MODE_UNSPECIFIED: "",
+    agent_pb2.QUEUE_MODE_FOLLOWUP: "followup",
+    agent_pb2.QUEUE_MODE_INTERRUPT: "interrupt",
+}
+"""Those that this version can do."""
+
 _ENUM_FIELDS = {
     "thinking": agent_pb2.ThinkingLevel,
     "priority": agent_pb2.Priority,
@@ -77,7 +84,7 @@ def new_message(request: agent_pb2.AgentRequest, *, tenant: str, traceparent: st
         session_key=request.session_key,
         timeout_s=duration_s(request.timeout, "timeout") if request.HasField("timeout") else None,
         priority=_PRIORITIES[request.priority],
-        queue_mode="followup" if request.queue_mode == agent_pb2.QUEUE_MODE_FOLLOWUP else "",
+        queue_mode=_QUEUE_MODES[request.queue_mode],
         extra_system_prompt=request.extra_system_prompt,
         tools_allow=_tool_names(request, "tools_allow", limits),
         tools_deny=_tool_names(request, "tools_deny", limits),
@@ -113,7 +120,7 @@ def _refuse_what_has_not_landed(request: agent_pb2.AgentRequest) -> None:
     for field in _REFUSED_WHEN_PRESENT:
         if request.HasField(field):
             raise refuse_yet(field)
-    if request.queue_mode not in (agent_pb2.QUEUE_MODE_UNSPECIFIED, agent_pb2.QUEUE_MODE_FOLLOWUP):
+    if request.queue_mode not in _QUEUE_MODES:
         raise refuse_yet("queue_mode")
 
 

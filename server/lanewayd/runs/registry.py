@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
+from lanewayd.queueing.modes import QueueDefaults
 from lanewayd.records import Run, RunRequest, RunState
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.interface import AbortReceipt, NewMessage, WaitOutcome, WaitResult
@@ -70,7 +71,13 @@ class RunRegistry:
     """The run service of one process."""
 
     def __init__(
-        self, collaborators: Collaborators, *, scheduler: Scheduler, agents: AgentCatalog, limits: AcceptLimits
+        self,
+        collaborators: Collaborators,
+        *,
+        scheduler: Scheduler,
+        agents: AgentCatalog,
+        limits: AcceptLimits,
+        queue: QueueDefaults,
     ) -> None:
         self._store = collaborators.store
         self._clock = collaborators.clock
@@ -80,6 +87,7 @@ class RunRegistry:
         self._scheduler = scheduler
         self._agents = agents
         self._limits = limits
+        self._queue = queue
         self._accepting: Counter[str] = Counter()
         """Tenant -> messages on their way into the store."""
         self._is_refusing = False
@@ -200,6 +208,8 @@ class RunRegistry:
                 self._metrics.run_accepted(result.run.request.lane, result.run.request.priority.name.lower())
                 self._watches.open(result.run)
                 self._scheduler.enqueue(result.run)
+                if result.interrupted_run_id:
+                    self._scheduler.stop(result.interrupted_run_id, StopCause.ABORT, "interrupt")
         elif isinstance(result, Started):
             logger.info("run started", extra={**_fields(result.run), "attempt": result.run.attempt})
             if result.run.attempt > 1:
@@ -290,6 +300,7 @@ class RunRegistry:
             key=key,
             now=self._clock.now(),
             max_depth=self._limits.max_depth,
+            default_queue_mode=self._queue.mode_for(message.channel),
             refusal=self._refusal(message.tenant),
         )
 

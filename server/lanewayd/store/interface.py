@@ -17,7 +17,7 @@ from typing import Protocol
 from lanewayd.errors import LanewayError
 from lanewayd.events import EventPayload, NewEvent, StoredEvent
 from lanewayd.messages import Payload, RunError, Usage
-from lanewayd.records import Entry, NewEntry, Run, RunRequest, RunState, Session, ToolCallRow
+from lanewayd.records import Entry, NewEntry, QueueMode, Run, RunRequest, RunState, Session, ToolCallRow
 
 
 class EventCodec(Protocol):
@@ -80,6 +80,8 @@ class AcceptRun:
     key: IdempotencyKey | None
     now: datetime
     max_depth: int
+    default_queue_mode: QueueMode = QueueMode.FOLLOWUP
+    """Holds when neither the request nor the session names one."""
     refusal: LanewayError | None = None
     """Set: no new run may come in, so only a duplicate is answered, everything else with this."""
 
@@ -98,6 +100,8 @@ class Accepted:
     duplicate: bool
     run: Run | None
     events: tuple[StoredEvent, ...] = ()
+    interrupted_run_id: str = ""
+    """The running run that this message has marked to be aborted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
-"""What runs obey, out of the settings."""
+"""What runs and their acceptance obey, out of the settings."""
 
 from lanewayd.loop.limits import Allowance
+from lanewayd.queueing.modes import QueueDefaults
+from lanewayd.records import QueueMode
 from lanewayd.runs.collaborators import RunSettings
+from lanewayd.runs.registry import AcceptLimits
 from lanewayd.settings_schema import Settings
 
 
@@ -13,3 +16,20 @@ def run_settings(settings: Settings) -> RunSettings:
         run_allowance=Allowance(of_run.max_tokens, of_run.max_cost_usd),
         session_allowance=Allowance(of_session.max_tokens, of_session.max_cost_usd),
     )
+
+
+def accept_limits(settings: Settings) -> AcceptLimits:
+    """The limits of acceptance."""
+    limits = settings.limits
+    return AcceptLimits(
+        limits.max_queued_runs,
+        limits.max_depth,
+        limits.max_session_key_bytes,
+        tenant_queued_runs=limits.tenant.max_queued_runs,
+        tenant_active_runs=limits.tenant.max_active_runs,
+    )
+
+
+def queue_defaults(settings: Settings) -> QueueDefaults:
+    """The queue mode of messages that name none."""
+    return QueueDefaults(QueueMode(settings.queue.mode) if settings.queue.mode else None)

@@ -28,6 +28,7 @@ from lanewayd.messages import (
 )
 from lanewayd.models.candidates import Candidate
 from lanewayd.providers.interface import Done, Failed, ModelRequest, StreamEvent, TextDelta
+from lanewayd.queueing.modes import QueueDefaults
 from lanewayd.records import Entry, Run
 from lanewayd.runs.collaborators import Collaborators, RunSettings
 from lanewayd.runs.commits import CommitFeed
@@ -218,6 +219,7 @@ class Bench:
             scheduler=self.scheduler,
             agents=BenchAgents(),
             limits=AcceptLimits(settings.max_queued_runs, max_depth=5),
+            queue=QueueDefaults(),
         )
         self.followers = Followers(store, self.clock)
         self.store_works: list[bool] = []

@@ -1,18 +1,20 @@
 """Accepting a message (D-1): look up its key, find its session, store its run."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
-from lanewayd.records import MAIN_LANE, Disposition, Run, RunState
+from lanewayd.records import MAIN_LANE, Disposition, QueueMode, Run, RunState
 from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters
 from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
 from lanewayd.store.run_rows import run_parameters, to_json
+from lanewayd.store.session_rows import settings_from_json
 from lanewayd.store.times import from_us, to_us
-from lanewayd.store.transaction import Transaction
+from lanewayd.store.transaction import Row, Transaction
 
 
 class _Owner(NamedTuple):
@@ -155,15 +157,18 @@ def _put_session(transaction: Transaction, command: AcceptRun, target: _Owner, *
 def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, depth: int) -> Accepted:
     unended = transaction.all("select_unended_of_session", (command.tenant, target.session_key))
     states = [row["state"] for row in unended]
+    mode = _queue_mode(command, target)
+    interrupted_run_id = _interrupt(transaction, command, unended) if mode is QueueMode.INTERRUPT else ""
+    request = replace(command.request, agent_id=target.agent_id, lane=_lane(command.request.lane, depth))
     run = Run(
         run_id=command.run_id,
         accepted_no=transaction.take_accepted_no(),
         tenant=command.tenant,
         session_key=target.session_key,
         session_id=target.session_id,
-        request=replace(command.request, agent_id=target.agent_id, lane=_lane(command.request.lane, depth)),
+        request=replace(request, queue_mode=mode.value),
         state=RunState.QUEUED,
-        disposition=Disposition.QUEUED if states else Disposition.STARTED,
+        disposition=_disposition(is_busy=bool(states), interrupts=bool(interrupted_run_id)),
         queue_position=states.count(RunState.QUEUED),
         accepted_at=command.now,
         depth=depth,
@@ -180,13 +185,37 @@ def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, de
         duplicate=False,
         run=run,
         events=events,
+        interrupted_run_id=interrupted_run_id,
     )
+
+
+def _queue_mode(command: AcceptRun, target: _Owner) -> QueueMode:
+    """Of the request, else of the session, else of the channel or the service."""
+    if command.request.queue_mode:
+        return QueueMode(command.request.queue_mode)
+    of_session = settings_from_json(target.settings_json).queue_mode if target.settings_json else ""
+    return QueueMode(of_session) if of_session else command.default_queue_mode
+
+
+def _interrupt(transaction: Transaction, command: AcceptRun, unended: Sequence[Row]) -> str:
+    """Mark the run that is at work in the session to be aborted; its id, "" when there is none to mark."""
+    running = next((row for row in unended if row["state"] == RunState.RUNNING), None)
+    if running is None:
+        return ""
+    mark = {"now": to_us(command.now), "stop_reason": "interrupt", "reason": "", "accepted_no": running["accepted_no"]}
+    return str(running["run_id"]) if transaction.execute("mark_abort", mark) else ""
+
+
+def _disposition(*, is_busy: bool, interrupts: bool) -> Disposition:
+    if interrupts:
+        return Disposition.INTERRUPTED_PREVIOUS
+    return Disposition.QUEUED if is_busy else Disposition.STARTED
 
 
 def _log_beginning(transaction: Transaction, run: Run) -> tuple[Run, tuple[StoredEvent, ...]]:
     """Insert the run's row as its first event leaves it: one that waits behind others of its session says so."""
     growth = Growth()
-    if run.disposition is Disposition.QUEUED:
+    if run.disposition is not Disposition.STARTED:
         queued = NewEvent(run.accepted_at, QueueChange(QueuePhase.QUEUED, position=run.queue_position))
         growth = add_events(transaction, _head_of(run), (queued,))
     run = replace(run, last_seq=len(growth.events), event_bytes=growth.size_bytes)

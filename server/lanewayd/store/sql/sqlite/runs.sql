@@ -49,7 +49,7 @@ SELECT run_id, session_key FROM line;
 
 -- name: select_unended_of_session
 -- The runs that keep a session busy, oldest first.
-SELECT run_id, state
+SELECT accepted_no, run_id, state
 FROM runs
 WHERE tenant = ? AND session_key = ? AND ended_at IS NULL
 ORDER BY accepted_no;

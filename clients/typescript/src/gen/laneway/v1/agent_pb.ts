@@ -207,8 +207,7 @@ export type AgentRequest = Message<"laneway.v1.AgentRequest"> & {
 
   /**
    * What the message does when the session is busy. Unspecified means the mode of the session, the channel or the
-   * service. Until queue modes are available every message is FOLLOWUP and another explicit mode is refused with
-   * UNIMPLEMENTED, NOT_AVAILABLE_YET.
+   * service, else FOLLOWUP. STEER and COLLECT are refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until they are available.
    *
    * @generated from field: laneway.v1.QueueMode queue_mode = 12;
    */

@@ -605,7 +605,8 @@ export enum Disposition {
   COLLECTED = 4,
 
   /**
-   * The message aborted the running run of its session and comes next.
+   * The message has marked the running run of its session to be aborted (stop reason "interrupt"). It comes behind those
+   * that were queued before it.
    *
    * @generated from enum value: DISPOSITION_INTERRUPTED_PREVIOUS = 5;
    */
