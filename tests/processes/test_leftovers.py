@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.fakes.model_server import Answer, ModelServer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import RunningService, running_service
 from tests.processes.scale import scaled
 
@@ -29,16 +29,10 @@ async def _three_sessions(service: RunningService) -> None:
 
 async def test_nothing_is_left_of_sessions_that_were_used_once(tmp_path: Path, model: ModelServer) -> None:
     home = tmp_path / "home"
-    async with running_service(home, model=model) as service:
-        held = asyncio.Event()
-        model.answer(Answer([], before=held))
-        blocker = await service.accept("hold the lane", lane="taken")
-        await model.received(1)
+    async with running_service(home, model=model, toml="[lanes.taken]\nmax_concurrent = 0\n") as service:
         rounds = scaled(666, 33_000)
         for first in range(0, rounds, AT_ONCE):
             await asyncio.gather(*(_three_sessions(service) for _ in range(min(AT_ONCE, rounds - first))))
-        await service.agent.Abort(agent_pb2.AbortRequest(run_id=blocker.run_id))
-        await service.wait(blocker.run_id)
 
         inside = service.service.parts
         scheduler = service.service._scheduler  # noqa: SLF001 - what only a look inside shows

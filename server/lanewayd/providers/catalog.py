@@ -3,7 +3,7 @@
 Sources, read on 2026-11-30 from stored copies of August to November 2026: developers.openai.com/api/docs/models and
 /pricing, platform.claude.com/docs (models, pricing, effort), ai.google.dev/gemini-api/docs/models and /pricing, and
 github.com/anomalyco/models.dev. Prices are the standard ones of short prompts, in USD per million tokens: several
-services take up to twice as much for prompts above 100,000 to 272,000 tokens. The levels of OpenAI's models: spec 04, 3.2.
+services take up to twice as much for prompts above 100,000 to 272,000 tokens. Levels of OpenAI's models: spec 04, 3.2.
 """
 
 import re
