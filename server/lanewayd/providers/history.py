@@ -1,6 +1,7 @@
 """A conversation as every provider accepts it: each call has exactly one result, right behind its message. Pure.
 
-Works on the request's copy; the stored transcript is never changed. Source: spec 05, R-5.107 to R-5.112.
+Works on the request's copy; the stored transcript is never changed. Source: spec 05, section 7, step 2 and
+R-5.107 to R-5.112.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from lanewayd.messages import (
     AssistantMessage,
     Message,
+    Reasoning,
     StopReason,
     ToolCall,
     ToolOutcome,
@@ -25,8 +27,9 @@ def pair_calls_with_results(messages: Iterable[Message]) -> tuple[Message, ...]:
     """`messages` with every result behind its call, in the order of the calls. Idempotent.
 
     A call without a result gets an error result that says so. Results that no call awaits, and second results, are
-    dropped. Answers that failed or were aborted are left out together with the results of their calls. Equal ids in
-    different answers stay apart: a result belongs to the answer right before it, or to the only one that awaits its id.
+    dropped. Answers that failed, were aborted, or were cut off before they said anything are left out together with
+    the results of their calls. Equal ids in different answers stay apart: a result belongs to the answer right before
+    it, or to the only one that awaits its id.
     """
     messages = tuple(messages)
     if all(map(_needs_no_pairing, messages)):
@@ -69,7 +72,7 @@ class _Answer:
 
     @property
     def is_replayed(self) -> bool:
-        return self.message.stop_reason not in _NOT_REPLAYED
+        return _is_replayed(self.message)
 
     def take(self, result: ToolResultMessage) -> bool:
         """Keep `result` for the first call that has its id and no result yet; say whether there was one."""
@@ -96,8 +99,15 @@ class _Answer:
 
 def _needs_no_pairing(message: Message) -> bool:
     if isinstance(message, AssistantMessage):
-        return message.stop_reason not in _NOT_REPLAYED and not message.tool_calls
+        return _is_replayed(message) and not message.tool_calls
     return isinstance(message, UserMessage)
+
+
+def _is_replayed(message: AssistantMessage) -> bool:
+    if message.stop_reason is not StopReason.LENGTH:
+        return message.stop_reason not in _NOT_REPLAYED
+    has_thought = any(isinstance(block, Reasoning) for block in message.content)
+    return not has_thought or bool(message.text.strip() or message.tool_calls)
 
 
 def _settle(answers: list[_Answer], result: ToolResultMessage) -> None:

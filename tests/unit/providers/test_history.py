@@ -3,7 +3,17 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanewayd.messages import AssistantMessage, Message, StopReason, Text, ToolCall, ToolResultMessage, UserMessage
+from lanewayd.messages import (
+    AssistantBlock,
+    AssistantMessage,
+    Message,
+    Reasoning,
+    StopReason,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
 from lanewayd.providers.history import MISSING_RESULT, pair_calls_with_results
 
 
@@ -55,6 +65,17 @@ def test_failed_and_aborted_answers_are_left_out_with_their_results() -> None:
     failed = answer("a", stop=StopReason.ERROR)
     aborted = AssistantMessage((Text("half"),), "p", "m", StopReason.ABORTED)
     assert pair_calls_with_results((USER, failed, result("a"), aborted, USER)) == (USER, USER)
+
+
+def test_an_answer_that_was_cut_off_while_thinking_is_left_out() -> None:
+    thought = Reasoning("hm", "thinking", "sig")
+
+    def cut(*blocks: AssistantBlock) -> AssistantMessage:
+        return AssistantMessage(blocks, "p", "m", StopReason.LENGTH)
+
+    assert pair_calls_with_results((USER, cut(thought), cut(thought, Text(" ")), USER)) == (USER, USER)
+    said = (USER, cut(thought, Text("It is")), cut(Text("")), USER)
+    assert pair_calls_with_results(said) == said
 
 
 IDS = st.sampled_from("abc")

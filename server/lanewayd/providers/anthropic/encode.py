@@ -25,7 +25,7 @@ from lanewayd.messages import (
 )
 from lanewayd.providers.anthropic.answer import REDACTED, THINKING
 from lanewayd.providers.anthropic.answer_schema import native_schema
-from lanewayd.providers.anthropic.families import Family, family_of
+from lanewayd.providers.anthropic.families import OTHER, Family, Thinks, family_of
 from lanewayd.providers.anthropic.thinking import Thinking, thinking_of
 from lanewayd.providers.arguments import CallRefused, argument_object
 from lanewayd.providers.call_ids import WireIds
@@ -62,7 +62,11 @@ def encode_request(request: ModelRequest) -> bytes:
     family = family_of(request.model)
     mark = _CACHE_MARKS.get(request.cache_retention, _CACHE_MARKS["short"])
     turns = _turns(request)
-    thinking = thinking_of(request, family, can_begin=not _goes_on_without_thought(turns))
+    begun = _begun(turns)
+    thinking = thinking_of(request, family, can_begin=begun is None or _is_thought(begun.blocks[0]))
+    if begun is not None and family.thinks is Thinks.BUDGET and family is not OTHER and not thinking.is_on:
+        # Thoughts in an answer that goes on without thinking are refused.
+        begun.blocks[:] = [block for block in begun.blocks if not _is_thought(block)]
     fields = [f'"model":{_quoted(request.model)}', *_options(request, family, thinking)]
     # What changes least stands first: the service keeps what it has read up to a mark.
     if request.tools:
@@ -120,6 +124,9 @@ def _turns(request: ModelRequest) -> list[_Turn]:
             turns[-1].blocks.extend(blocks)
         else:
             turns.append(_Turn(role, blocks))
+    for turn in turns:
+        if turn.role == _ASSISTANT:
+            _end_with_words(turn.blocks)
     if turns and turns[-1].role == _ASSISTANT:
         turns.pop()  # newer models refuse to go on with a begun answer
     if not turns or turns[0].role == _ASSISTANT:
@@ -127,15 +134,23 @@ def _turns(request: ModelRequest) -> list[_Turn]:
     return turns
 
 
-def _goes_on_without_thought(turns: Sequence[_Turn]) -> bool:
-    """The last turn brings results of an answer that did not begin with a thought.
-
-    Then thinking cannot be turned on before that answer is complete: another model began it, or one without thinking.
-    Source: platform.claude.com/docs/en/build-with-claude/extended-thinking, "Toggling thinking modes in conversations".
-    """
+def _begun(turns: Sequence[_Turn]) -> _Turn | None:
+    """The answer under way, to whose calls the last turn brings results; None: the next answer is a new one."""
     if len(turns) < 2 or not turns[-1].blocks[0].startswith('{"type":"tool_result"'):
-        return False
-    return not turns[-2].blocks[0].startswith(('{"type":"thinking"', '{"type":"redacted_thinking"'))
+        return None
+    return turns[-2]
+
+
+def _end_with_words(blocks: list[str]) -> None:
+    """A turn that ends with a thought is refused: thoughts behind the last text or call are left out."""
+    while blocks and _is_thought(blocks[-1]):
+        blocks.pop()
+    if not blocks:
+        blocks.append(_text(OMITTED_REASONING))
+
+
+def _is_thought(block: str) -> bool:
+    return block.startswith(('{"type":"thinking"', '{"type":"redacted_thinking"'))
 
 
 def _spoken(request: ModelRequest) -> Iterator[tuple[str, list[str]]]:

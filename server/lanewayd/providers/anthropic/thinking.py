@@ -48,8 +48,9 @@ class Thinking:
 def thinking_of(request: ModelRequest, family: Family, *, can_begin: bool) -> Thinking:
     """What is said for `request.thinking`.
 
-    Without `can_begin` the answer under way was begun without a thought, and a model with a budget refuses to go on
-    with it and think: then thinking is off for this call.
+    Without `can_begin` the answer under way was begun without a thought (by another model, or without thinking), and a
+    model with a budget refuses to go on with it and think: then thinking is off for this call. Source:
+    platform.claude.com/docs/en/build-with-claude/extended-thinking, "Toggling thinking modes in conversations".
     """
     most = request.facts.max_output_tokens or family.most_output
     cap = request.output_cap or family.default_cap

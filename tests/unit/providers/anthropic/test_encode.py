@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.unit.providers.anthropic.conversations import MESSAGES, MODEL, check_request
+from hypothesis import strategies as st
+from tests.unit.providers.anthropic.conversations import BUDGET_MODEL, MESSAGES, MODEL, check_request, transcript_of
+from tests.unit.providers.transcripts import IMAGES
 
 from lanewayd.messages import (
     AssistantMessage,
@@ -16,6 +18,7 @@ from lanewayd.messages import (
     Reasoning,
     StopReason,
     Text,
+    ThinkingLevel,
     ToolCall,
     ToolResultMessage,
     ToolSpec,
@@ -173,6 +176,13 @@ def test_thoughts_of_another_model_or_without_signature_are_dropped_as_a_whole()
         assert turns[1]["content"] == [{"type": "text", "text": "x"}]
 
 
+def test_a_turn_ends_with_a_text_or_a_call_and_what_was_only_thought_is_said_to_be_left_out() -> None:
+    thought = Reasoning("hm", THINKING, "c2ln")
+    turns = sent(UserMessage("a"), answer(Text("b"), thought), UserMessage("c"), answer(thought), UserMessage("d"))
+    assert turns[1]["content"] == [{"type": "text", "text": "b"}]
+    assert turns[3]["content"] == [{"type": "text", "text": OMITTED_REASONING}]
+
+
 def test_turns_begin_and_end_with_the_user() -> None:
     assert sent(answer(Text("a")), UserMessage("b")) == [
         said(BEGIN),
@@ -200,10 +210,17 @@ def test_the_string_that_tests_refusals_is_not_passed_on() -> None:
     assert "x (a string that tests refusals) y" in body
 
 
-@settings(deadline=None)
-@given(MESSAGES)
-def test_any_conversation_becomes_a_request_that_a_strict_service_takes(messages: list[Message]) -> None:
-    request = ModelRequest(MODEL, "s", tuple(messages), SPECS)
+@settings(deadline=None, max_examples=150)
+@given(MESSAGES, st.booleans(), st.sampled_from([None, *ThinkingLevel]), st.sampled_from([MODEL, BUDGET_MODEL]))
+def test_any_conversation_becomes_a_request_that_a_strict_service_takes(
+    messages: tuple[Message, ...], accepts_images: bool, level: ThinkingLevel | None, model: str
+) -> None:
+    facts = ModelFacts(accepts_images=accepts_images)
+    request = ModelRequest(model, "s", messages, SPECS, facts=facts, thinking=level, images=IMAGES)
     body = encode_request(request)
-    check_request(body)
+    turns = check_request(body)
     assert encode_request(request) == body
+    assert accepts_images or b'"type":"image"' not in body
+    repaired, images = transcript_of(turns, model)
+    again = ModelRequest(model, "s", repaired, SPECS, facts=facts, thinking=level, images=images)
+    assert json.loads(encode_request(again)) == json.loads(body)

@@ -229,3 +229,13 @@ def test_a_budget_model_goes_on_without_thinking_with_what_was_begun_without() -
     ):
         assert sent(BUDGET, HIGH, messages=messages)["thinking"]["type"] == type_
         assert sent(ADAPTIVE, HIGH, messages=messages)["thinking"]["type"] == "adaptive"
+
+
+def test_thoughts_stay_out_of_an_answer_that_a_budget_model_goes_on_with_without_thinking() -> None:
+    messages = in_a_loop(Reasoning("hm", THINKING, "sig"))
+    for level, kinds in ((None, ["tool_use"]), (OFF, ["tool_use"]), (LOW, ["thinking", "tool_use"])):
+        turns = sent(BUDGET, level, messages=messages)["messages"]
+        assert [block["type"] for block in turns[1]["content"]] == kinds
+    for model in (FULL, "kimi-k2"):
+        kept = in_a_loop(Reasoning("hm", THINKING, "sig"), model=model)
+        assert sent(model, OFF, messages=kept)["messages"][1]["content"][0]["type"] == "thinking"

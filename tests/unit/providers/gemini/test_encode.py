@@ -1,5 +1,6 @@
 """gemini/encode.py: what the service is sent."""
 
+import base64
 import json
 import re
 from typing import Any
@@ -7,10 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.providers.transcripts import IMAGES, transcripts
 
 from lanewayd.messages import (
     AssistantMessage,
+    Attachment,
     Message,
+    ModelFacts,
     Reasoning,
     StopReason,
     Text,
@@ -223,35 +227,49 @@ def test_lone_surrogates_become_replacement_characters() -> None:
     assert contents[1]["parts"][0]["functionCall"]["args"] == {"a": "\ufffd", "b": "\u00e9"}
 
 
-TEXTS = st.text(st.characters(codec=None), max_size=8) | st.sampled_from(["", " ", "c2ln", "x" * 50])
-BLOCKS = (
-    st.builds(Text, TEXTS, TEXTS)
-    | st.builds(Reasoning, TEXTS, TEXTS, TEXTS)
-    | st.builds(ToolCall, st.sampled_from(["", "a", "a_", "b"]) | TEXTS, TEXTS, TEXTS | st.just('{"k": 1}'), TEXTS)
-)
-MESSAGES = (
-    st.builds(UserMessage, TEXTS)
-    | st.builds(
-        AssistantMessage,
-        st.lists(BLOCKS, max_size=4).map(tuple),
-        st.just("google"),
-        st.sampled_from([MODEL, OLD_MODEL]),
-        st.sampled_from(StopReason),
-    )
-    | st.builds(ToolResultMessage, st.sampled_from(["", "a", "a_", "b"]), TEXTS, TEXTS, st.booleans())
-)
+def transcript_of(contents: list[dict[str, Any]], model: str) -> tuple[tuple[Message, ...], dict[str, bytes]]:
+    """What was said in a request, with the contents of its images; no turn is completed, so no image is too old."""
+    messages: list[Message] = []
+    images: dict[str, bytes] = {}
+    for content in contents:
+        if content["role"] == "model":
+            blocks = tuple(map(_block, content["parts"]))
+            messages.append(AssistantMessage(blocks, "google", model, StopReason.TOOL_USE))
+            continue
+        for part in content["parts"]:
+            if "functionResponse" in part:
+                response = part["functionResponse"]
+                [(kind, text)] = response["response"].items()
+                messages.append(ToolResultMessage(response["id"], response["name"], text, kind == "error"))
+            elif "inlineData" in part:
+                data = part["inlineData"]["data"]
+                images[data] = base64.b64decode(data, validate=True)
+                messages.append(UserMessage("", (Attachment("i", part["inlineData"]["mimeType"], data, 1),)))
+            else:
+                messages.append(UserMessage(part["text"]))
+    return messages, images
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(MESSAGES, max_size=8), st.sampled_from([MODEL, OLD_MODEL]))
-def test_any_transcript_makes_a_legal_request(messages: list[Message], model: str) -> None:
-    contents = encoded(*messages, model=model)
-    assert [content["role"] for content in contents] == ["user", "model"] * (len(contents) // 2) + ["user"] * (
-        len(contents) % 2
-    )
+def _block(part: dict[str, Any]) -> Text | Reasoning | ToolCall:
+    signature = part.get("thoughtSignature", "")
+    if "functionCall" in part:
+        call = part["functionCall"]
+        return ToolCall(call["id"], call["name"], json.dumps(call["args"]), signature)
+    if part.get("thought"):
+        return Reasoning(part["text"], "thought", signature)
+    return Text(part["text"], signature)
+
+
+def check_contents(contents: list[dict[str, Any]], model: str) -> None:
+    """What a strict service asks of a conversation."""
+    roles = [("user", "model")[number % 2] for number in range(len(contents))]
+    assert [content["role"] for content in contents] == roles
     ids: set[str] = set()
     for number, content in enumerate(contents):
         assert content["parts"]
+        for part in content["parts"]:
+            assert part.get("text", "x").strip() or part.get("thoughtSignature")
+            assert re.fullmatch(r"[A-Za-z0-9+/_]+={0,2}", part.get("thoughtSignature", "x"))
         calls = [part["functionCall"] for part in content["parts"] if "functionCall" in part]
         for call in calls:
             assert re.fullmatch(r"[A-Za-z0-9]{1,40}", call["id"])
@@ -262,8 +280,22 @@ def test_any_transcript_makes_a_legal_request(messages: list[Message], model: st
         if calls:
             answers = [part["functionResponse"] for part in contents[number + 1]["parts"][: len(calls)]]
             assert [(each["id"], each["name"]) for each in answers] == [(call["id"], call["name"]) for call in calls]
-            if model == MODEL:
-                first = next(part for part in content["parts"] if "functionCall" in part)
-                assert first["thoughtSignature"]
+            first = next(part for part in content["parts"] if "functionCall" in part)
+            assert model == OLD_MODEL or first["thoughtSignature"]
     responses = sum("functionResponse" in part for content in contents for part in content["parts"])
     assert responses == len(ids)
+
+
+@settings(max_examples=150, deadline=None)
+@given(transcripts([MODEL, OLD_MODEL]), st.sampled_from([MODEL, OLD_MODEL]), st.booleans())
+def test_any_transcript_makes_a_legal_request_and_repairing_that_changes_nothing(
+    messages: tuple[Message, ...], model: str, accepts_images: bool
+) -> None:
+    facts = ModelFacts(accepts_images=accepts_images)
+    body = encode_request(ModelRequest(model, "", messages, facts=facts, images=IMAGES))
+    contents = json.loads(body.decode())["contents"]
+    check_contents(contents, model)
+    assert accepts_images or b'"inlineData"' not in body
+    repaired, images = transcript_of(contents, model)
+    again = encode_request(ModelRequest(model, "", repaired, facts=facts, images=images))
+    assert json.loads(again)["contents"] == contents
