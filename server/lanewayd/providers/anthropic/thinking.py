@@ -10,7 +10,7 @@ from typing import Any
 from lanewayd.messages import ThinkingLevel
 from lanewayd.providers.anthropic.families import Family, Off, Thinks
 from lanewayd.providers.interface import ModelRequest
-from lanewayd.providers.thinking import nearest_level
+from lanewayd.providers.thinking import level_of, nearest_level
 
 LEAST_BUDGET = 1_024
 """A smaller one is refused. Source: platform.claude.com/docs/en/build-with-claude/extended-thinking."""
@@ -55,7 +55,7 @@ def thinking_of(request: ModelRequest, family: Family, *, can_begin: bool) -> Th
     most = request.facts.max_output_tokens or family.most_output
     cap = request.output_cap or family.default_cap
     cap = min(cap, most) if most else cap
-    level = _level(request, family)
+    level = None if family.thinks is Thinks.NEVER else level_of(request)
     if level is None:
         return Thinking(cap)
     if family.thinks is Thinks.ADAPTIVE:
@@ -63,16 +63,6 @@ def thinking_of(request: ModelRequest, family: Family, *, can_begin: bool) -> Th
     if level is not ThinkingLevel.OFF and can_begin:
         return _budgeted(request, level, cap, most)
     return Thinking(cap, {"type": "disabled"})
-
-
-def _level(request: ModelRequest, family: Family) -> ThinkingLevel | None:
-    """The level in words of the model; None: there is nothing to say."""
-    facts = request.facts
-    if request.thinking is None or family.thinks is Thinks.NEVER or (facts.is_known and not facts.can_think):
-        return None
-    if request.thinking in facts.effort_map or not facts.thinking_levels:
-        return request.thinking
-    return nearest_level(request.thinking, facts.thinking_levels)
 
 
 def _adaptive(request: ModelRequest, family: Family, level: ThinkingLevel, cap: int) -> Thinking:

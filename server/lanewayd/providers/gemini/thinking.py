@@ -9,7 +9,7 @@ from typing import Any
 from lanewayd.messages import ThinkingLevel
 from lanewayd.providers.gemini.generation import Generation
 from lanewayd.providers.interface import ModelRequest
-from lanewayd.providers.thinking import nearest_level
+from lanewayd.providers.thinking import level_of
 
 DYNAMIC_BUDGET = -1
 LEAST_BUDGET = 128
@@ -46,7 +46,7 @@ _BUDGETS_PRO = _BUDGETS_FLASH | dict.fromkeys(
 def thinking_fields(request: ModelRequest, generation: Generation) -> dict[str, Any]:
     """`maxOutputTokens` and `thinkingConfig`, each if there is something to say."""
     fields = {"maxOutputTokens": cap} if (cap := _cap(request)) else {}
-    level = _level(request)
+    level = level_of(request)
     if level is None or level is ThinkingLevel.OFF:
         return fields
     if generation.has_levels:
@@ -57,16 +57,6 @@ def thinking_fields(request: ModelRequest, generation: Generation) -> dict[str, 
 def _cap(request: ModelRequest) -> int:
     cap, most = request.output_cap, request.facts.max_output_tokens
     return min(cap, most) if most else cap
-
-
-def _level(request: ModelRequest) -> ThinkingLevel | None:
-    """The level in words of the model; None: there is nothing to say."""
-    facts = request.facts
-    if request.thinking is None or (facts.is_known and not facts.can_think):
-        return None
-    if request.thinking in facts.effort_map or not facts.thinking_levels:
-        return request.thinking
-    return nearest_level(request.thinking, facts.thinking_levels)
 
 
 def _said_level(request: ModelRequest, generation: Generation, level: ThinkingLevel) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from lanewayd.messages import Message, ToolResultMessage, UserMessage
 from lanewayd.providers.call_ids import CallIdFactory
+from lanewayd.providers.images import shown_messages
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.local.plain_messages import (
     FOR_OTHERS,
@@ -67,7 +68,7 @@ class LocalChat:
 
     def encode(self, request: ModelRequest) -> bytes:
         question = self.question(request)
-        messages = plain_messages(request.messages, self._manners.wording, reminds=question is None)
+        messages = plain_messages(shown_messages(request), self._manners.wording, reminds=question is None)
         is_about_result = bool(request.messages) and isinstance(request.messages[-1], ToolResultMessage)
         options = dict(self._manners.result_options if is_about_result else self._manners.options)
         if request.temperature is not None:

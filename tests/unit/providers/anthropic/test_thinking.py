@@ -153,7 +153,12 @@ def test_nothing_is_said_without_a_level_or_of_a_model_that_cannot_think() -> No
         sent(BUDGET, OFF, ModelFacts(is_known=True)),
     ):
         assert not {"thinking", "output_config"} & body.keys()
-    assert sent(FULL, HIGH, ModelFacts(is_known=True, can_think=True))["output_config"] == {"effort": "high"}
+    for facts in (
+        ModelFacts(is_known=True, can_think=True),
+        ModelFacts(is_known=True, thinking_levels=(LOW, HIGH)),
+        ModelFacts(is_known=True, effort_map={"high": "high"}),
+    ):
+        assert sent(FULL, HIGH, facts)["output_config"] == {"effort": "high"}
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,7 @@ def transcript_of(contents: list[dict[str, Any]], model: str) -> tuple[tuple[Mes
                 messages.append(UserMessage("", (Attachment("i", part["inlineData"]["mimeType"], data, 1),)))
             else:
                 messages.append(UserMessage(part["text"]))
-    return messages, images
+    return tuple(messages), images
 
 
 def _block(part: dict[str, Any]) -> Text | Reasoning | ToolCall:

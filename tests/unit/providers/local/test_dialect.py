@@ -7,6 +7,7 @@ import pytest
 
 from lanewayd.messages import (
     AssistantMessage,
+    Attachment,
     Message,
     StopReason,
     Text,
@@ -48,6 +49,13 @@ def test_a_question_has_a_schema_in_place_of_tools_and_stands_at_the_end() -> No
     assert body["messages"][-1]["role"] == "user"
     assert body["messages"][-1]["content"].startswith("use exec\n\nTools:\n- exec")
     assert "tools" not in body
+
+
+@pytest.mark.parametrize("tools", [(), (EXEC,)])
+def test_files_are_named_in_front_of_what_is_asked(tools: tuple[ToolSpec, ...]) -> None:
+    note = Attachment("n.txt", "text/plain", "hash", 4)
+    body = sent(EMBEDDED_MANNERS, UserMessage("use exec", (note,)), tools=tools)
+    assert body["messages"][-1]["content"].startswith("use exec\n[n.txt: attached file, text/plain, 4 bytes]")
 
 
 def test_calls_and_results_become_text_in_the_wording_of_the_model() -> None:
