@@ -1,5 +1,5 @@
-"""Measures the targets P1 to P12 against their floors, and what faulty telemetry collectors cost (T1), and prints them:
-`python -m tests.benchmarks [P1 P3 ...]`.
+"""Measures the targets P1 to P12 against their floors, what faulty telemetry collectors cost (T1), and what reading a
+model's answer costs (D1 to D5), and prints them: `python -m tests.benchmarks [P1 P3 ...]`.
 
 Every target is a ratio of two things measured in turns on the same machine. A missed target is a line that says FAIL;
 the exit code is 0 whatever the figures are.
@@ -22,6 +22,7 @@ from tests.benchmarks.measures import (
     accepting,
     collectors,
     cpu,
+    decoding,
     first_delta,
     long_session,
     memory,
@@ -46,6 +47,7 @@ MEASURES: dict[str, Callable[[Bench], Awaitable[list[Row]]]] = {
     "P11": readers.one_stopped,
     "P12": readers.resume,
     "T1": collectors.faulty_collectors,
+    **{name: decoding.of(name) for name in decoding.MEASURES},
 }
 PROFILES = Path("build") / "profiles"
 
@@ -80,7 +82,7 @@ async def measure(names: list[str], options: Options, profiling: Profiling) -> d
 def main() -> None:
     """Parse, measure, print."""
     parser = argparse.ArgumentParser(prog="tests.benchmarks", description=__doc__)
-    parser.add_argument("measures", nargs="*", metavar="P1", help="which of P1 to P12 and T1; default: all")
+    parser.add_argument("measures", nargs="*", metavar="P1", help="which of P1 to P12, T1 and D1 to D5; default: all")
     parser.add_argument("--repetitions", type=int, default=3, help="of floor and product in turns")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--profile", choices=["py-spy", "memray"], help=f"profile the product into {PROFILES}")

@@ -1,4 +1,4 @@
-"""The benchmarks work: a quick run of two measures gives figures that can be true. How good they are is not tested."""
+"""The benchmarks work: a quick run of some measures gives figures that can be true. How good they are is not tested."""
 
 import asyncio
 import json
@@ -11,11 +11,11 @@ from tests.benchmarks.figures import bounded, compared, percentile
 REPOSITORY = Path(__file__).parents[2]
 
 
-async def test_a_quick_run_of_two_measures_gives_sane_json(tmp_path: Path) -> None:
+async def test_a_quick_run_of_some_measures_gives_sane_json(tmp_path: Path) -> None:
     report_file = tmp_path / "report.json"
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "tests.benchmarks", "P4", "P12", "--quick", "--repetitions", "1", "--json", str(report_file)),
+        *("-m", "tests.benchmarks", "P4", "P12", "D2", "--quick", "--repetitions", "1", "--json", str(report_file)),
         cwd=REPOSITORY,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         stdout=asyncio.subprocess.PIPE,
@@ -27,7 +27,7 @@ async def test_a_quick_run_of_two_measures_gives_sane_json(tmp_path: Path) -> No
     assert b"failed" not in errors
     report = json.loads(report_file.read_text())
     assert report["model"]["answers_per_s"] > 0
-    assert [row["measure"] for row in report["rows"]] == ["P4", "P4", "P12"]
+    assert [row["measure"] for row in report["rows"]] == ["P4", "P4", "P12", "D2"]
     for row in report["rows"]:
         assert 0 < row["product"]["lowest"] <= row["product"]["median"] <= row["product"]["highest"]
         assert row["ratio"]["median"] > 0

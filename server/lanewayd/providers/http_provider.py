@@ -119,8 +119,10 @@ class HttpProvider:
         sent = 0
         async with aclosing(call.events(self._client, key)) as batches:
             async for batch in batches:
+                if isinstance(batch[-1], Failed):
+                    batch = (*batch[:-1], _without_key(batch[-1], key))  # noqa: PLW2901 - the same batch
                 for event in batch:
-                    yield _without_key(event, key) if isinstance(event, Failed) else event
+                    yield event
                     # A burst that is already buffered never suspends by itself; the first event should leave at once.
                     if sent % _EVENTS_PER_LOOP_TURN == 0:
                         await asyncio.sleep(0)

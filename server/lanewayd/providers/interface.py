@@ -5,7 +5,7 @@ The loop never sees a provider's words, an HTTP library or an exception: a failu
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from lanewayd.messages import (
     UNKNOWN_MODEL,
@@ -56,20 +56,22 @@ class ModelRequest:
         return self.max_output_tokens or min(self.facts.max_output_tokens, DEFAULT_OUTPUT_CAP)
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+# Deltas come by the thousand: a named tuple is made in a third of the time that a frozen dataclass takes. Their third
+# field keeps text and reasoning from being equal.
+class TextDelta(NamedTuple):
     """More visible text of block `content_index`."""
 
     content_index: int
     text: str
+    kind: Literal["text"] = "text"
 
 
-@dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+class ReasoningDelta(NamedTuple):
     """More reasoning of block `content_index`."""
 
     content_index: int
     text: str
+    kind: Literal["reasoning"] = "reasoning"
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,9 @@ class JsonEvents:
                 event = _event(name, text)
             except ResponseRefused:
                 continue
-            self.count += 1
-            yield event
+            if event is not None:
+                self.count += 1
+                yield event
         if not self.count and self._head.strip() and not (self._sse and self._sse.is_recognised):
             said = excerpt(self._head[:_HEAD_BYTES].decode("utf-8", "replace"))
             raise ResponseRefused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, "the answer is no event stream", said=said))
@@ -108,15 +109,15 @@ class JsonEvents:
 
     def _framed(self, data: bytes) -> Iterator[JsonEvent]:
         if self._sse is not None:
-            for sent in self._sse.feed(data):
-                if text := sent.data.strip():
-                    event = _event(sent.event, text)
+            for name, text in self._sse.feed(data):
+                event = _event(name, text)
+                if event is not None:
                     self.count += 1
                     yield event
         else:
             for text in self._lines.feed(data):
-                if text:
-                    event = _event("", text)
+                event = _event("", text)
+                if event is not None:
                     self.count += 1
                     yield event
         if (self._sse or self._lines).is_overflowed:
@@ -124,7 +125,7 @@ class JsonEvents:
 
     def _rest(self) -> list[tuple[str, str]]:
         if self._sse is not None:
-            return [(event.event, event.data.strip()) for event in self._sse.end()]
+            return self._sse.end()
         return [("", line) for line in self._lines.end()]
 
 
@@ -140,6 +141,9 @@ class _Lines:
         lines: list[str] = []
         *whole, rest = data.split(b"\n")
         for line in whole:
+            if not self._parts and line.startswith(b"{") and len(line) <= MAX_EVENT_BYTES:
+                lines.append(line.decode("utf-8", "replace"))
+                continue
             self._add(line)
             if self.is_overflowed:
                 return lines
@@ -163,7 +167,17 @@ class _Lines:
         return line.decode("utf-8", "replace")
 
 
-def _event(name: str, text: str) -> JsonEvent:
+def _event(name: str, text: str) -> JsonEvent | None:
+    """The event with this data; None for a blank one."""
+    try:
+        value, end = _JSON.raw_decode(text)
+        if end == len(text):
+            return JsonEvent(value, name)
+    except (ValueError, RecursionError):
+        pass  # what is wrong with it is looked at below
+    text = text.strip()
+    if not text:
+        return None
     return JsonEvent(None, name, is_end_mark=True) if text == "[DONE]" else JsonEvent(_parsed(text), name)
 
 

@@ -4,8 +4,6 @@ Lines end at CR, LF or CRLF and nowhere else: U+2028, U+0085 and their like are 
 comments produce nothing, as does an event whose data is empty.
 """
 
-from typing import NamedTuple
-
 MAX_EVENT_BYTES = 10_000_000
 _FIELDS = frozenset((b"", b"data", b"event", b"id", b"retry"))
 _PLAIN_PREFIX = b"data: "
@@ -15,11 +13,8 @@ _PLAIN_TYPE_BYTES = len(_PLAIN_TYPE)
 _BOM = b"\xef\xbb\xbf"
 
 
-class SseEvent(NamedTuple):
-    """One dispatched event. `event` is empty when the stream names no type."""
-
-    event: str
-    data: str
+SseEvent = tuple[str, str]
+"""One dispatched event: its type, empty when the stream names none, and its data. Bare, because they are many."""
 
 
 class SseParser:
@@ -50,30 +45,34 @@ class SseParser:
         # Nearly all events are one line of data, at most one with their type before it, and a blank line: cut there,
         # and look at lines only where it is not so.
         *blocks, rest = data.split(b"\n\n")
+        is_between = self._is_between_events()
         for block in blocks:
-            event = self._plain(block)
-            if event is not None:
+            if is_between and (event := self._plain(block)):
                 events.append(event)
             else:
                 self._feed_lines(block + b"\n\n", events)
+                is_between = self._is_between_events()
         if rest:
             self._feed_lines(rest, events)
         return events
 
+    def _is_between_events(self) -> bool:
+        """Nothing is unfinished, and the stream has shown that it is one."""
+        return self.is_recognised and not (self._line_parts or self._data or self._event or self.is_overflowed)
+
     def _plain(self, block: bytes) -> SseEvent | None:
-        """The event, if `block` is a whole one of the usual form with nothing unfinished before it."""
-        if not self.is_recognised or self._line_parts or self._data or self._event or self.is_overflowed:
-            return None
-        name, start = "", 0
-        if block.startswith(_PLAIN_TYPE):
+        """The event, if `block` is a whole one of the usual form."""
+        name, begin = "", _PLAIN_PREFIX_BYTES
+        if not block.startswith(_PLAIN_PREFIX):
+            if not block.startswith(_PLAIN_TYPE):
+                return None
             start = block.find(b"\n") + 1
-            name = block[_PLAIN_TYPE_BYTES : start - 1].decode("utf-8", "replace")
-        begin = start + _PLAIN_PREFIX_BYTES
-        if not begin < len(block) < self._max_event_bytes:
+            if not start or not block.startswith(_PLAIN_PREFIX, start):
+                return None
+            name, begin = block[_PLAIN_TYPE_BYTES : start - 1].decode("utf-8", "replace"), start + begin
+        if block.find(b"\n", begin) >= 0 or not begin < len(block) < self._max_event_bytes:
             return None
-        if not block.startswith(_PLAIN_PREFIX, start) or block.find(b"\n", start) >= 0:
-            return None
-        return SseEvent(name, block[begin:].decode("utf-8", "replace"))
+        return name, block[begin:].decode("utf-8", "replace")
 
     def _feed_lines(self, data: bytes, events: list[SseEvent]) -> None:
         if self._skips_lf and data:
@@ -129,7 +128,7 @@ class SseParser:
     def _dispatch(self, events: list[SseEvent]) -> None:
         data = b"\n".join(self._data)
         if data:
-            events.append(SseEvent(self._event, data.decode("utf-8", "replace")))
+            events.append((self._event, data.decode("utf-8", "replace")))
         self._event = ""
         self._data.clear()
         self._data_bytes = 0

@@ -56,9 +56,12 @@ class StreamDecoder:
         events: list[StreamEvent] = []
         if self._is_finished:
             return events
+        take = self._interpreter.take
         try:
             for event in self._reader.feed(data):
-                if self._take(event, events):
+                take(event, events)
+                if events and type(events[-1]) is Done:
+                    self._is_finished = True
                     break
         except ResponseRefused as refused:
             events.append(self._refuse(refused.cause))

@@ -14,7 +14,7 @@ def parse(*chunks: bytes) -> list[SseEvent]:
 
 
 def data_of(*chunks: bytes) -> list[str]:
-    return [event.data for event in parse(*chunks)]
+    return [text for _, text in parse(*chunks)]
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r", b"\r\n"])
@@ -45,8 +45,8 @@ def test_comments_other_fields_and_empty_events_produce_nothing() -> None:
 
 
 def test_the_type_of_an_event_belongs_to_it_alone() -> None:
-    assert parse(b"event: error\ndata: a\n\ndata: b\n\n") == [SseEvent("error", "a"), SseEvent("", "b")]
-    assert parse(b"event: error\n\ndata: b\n\n") == [SseEvent("", "b")]
+    assert parse(b"event: error\ndata: a\n\ndata: b\n\n") == [("error", "a"), ("", "b")]
+    assert parse(b"event: error\n\ndata: b\n\n") == [("", "b")]
 
 
 def test_the_end_of_the_body_completes_the_last_event() -> None:
@@ -62,7 +62,7 @@ def test_bytes_that_are_no_utf8_become_replacement_characters() -> None:
 def test_a_line_or_event_over_the_limit_stops_the_parser_after_what_came_before(body: bytes) -> None:
     parser = SseParser(max_event_bytes=100)
     events = parser.feed(b"data: before\n\n" + body)
-    assert [event.data for event in events] == ["before"]
+    assert events == [("", "before")]
     assert parser.is_overflowed
     assert parser.feed(b"\n\ndata: after\n\n") == []
     assert parser.end() == []

@@ -91,6 +91,16 @@ class Answer:
         """More text for a block. An empty text is nothing."""
         self._show(prose, prose.joiner.feed(text), into)
 
+    def go_on(self, prose: Prose, text: str, into: list[StreamEvent]) -> bool:
+        """As `grow`, for a block of text that is being shown; else False, and nothing is done."""
+        if prose.place < 0 or not prose.is_open or prose.is_thinking:
+            return False
+        text = prose.joiner.feed(text)
+        if text:
+            prose.parts.append(text)
+            into.append(TextDelta(prose.place, text))
+        return True
+
     def end(self, prose: Prose, into: list[StreamEvent]) -> None:
         """The block gets no more; only now its signature counts (R-5.75)."""
         if not prose.is_open:

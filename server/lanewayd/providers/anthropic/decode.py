@@ -83,6 +83,8 @@ class MessageInterpreter:
         value = event.value
         if not isinstance(value, dict):
             raise ResponseRefused(classify_error_body(value))
+        if self._goes_on(value, into):
+            return
         kind = value.get("type") or event.name
         take = self._takes.get(kind) if isinstance(kind, str) else None
         try:
@@ -92,6 +94,24 @@ class MessageInterpreter:
                 raise ResponseRefused(classify_error_body(value))
         except CallRefused as refused:
             raise ResponseRefused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, str(refused))) from None
+
+    def _goes_on(self, value: dict[str, Any], into: list[StreamEvent]) -> bool:
+        """Whether the event was more text for a block of text that is being shown: then it is taken, as nearly all are.
+        Else nothing is done."""
+        try:
+            delta = value["delta"]
+            block = self._blocks[value["index"]]
+            text = delta["text"]
+            if delta["type"] != "text_delta" or value["type"] != "content_block_delta":
+                return False
+        except (KeyError, TypeError):
+            return False
+        if not isinstance(text, str) or not isinstance(block, Prose):
+            return False
+        if self._chars + len(text) > MAX_ANSWER_CHARS or not self._answer.go_on(block, text, into):
+            return False
+        self._chars += len(text)
+        return True
 
     def finish(self, into: list[StreamEvent]) -> None:
         if not self.is_complete:

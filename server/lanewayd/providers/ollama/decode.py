@@ -49,6 +49,10 @@ class OllamaAnswer:
 
     def take(self, event: JsonEvent, into: list[StreamEvent]) -> None:
         line = event.value
+        text = _plain_text_of(line)
+        if text:
+            self._say(self._text.feed(text), into)
+            return
         if not isinstance(line, dict) or line.get("error"):
             raise ResponseRefused(_failure_in(line))
         message = line.get("message")
@@ -124,6 +128,19 @@ class OllamaAnswer:
         return AssistantMessage(
             self._answer.content(), self._provider, self._model, stop_reason, usage, self._stop_word
         )
+
+
+def _plain_text_of(line: Any) -> str:
+    """The text of a line that has text and nothing else to say, as nearly all do; empty for any other."""
+    try:
+        message = line["message"]
+        text = message["content"]
+        says_more = line.get("done") or line.get("error") or message.get("tool_calls")
+    except (KeyError, TypeError, AttributeError):
+        return ""
+    if says_more or type(text) is not str or message.get(THINKING_FIELD) or message.get("reasoning"):
+        return ""
+    return text
 
 
 def _arguments_of(name: str, value: Any) -> str:

@@ -168,7 +168,8 @@ class ChatDecoder:
             self._sse = SseParser()
 
     def _take_event(self, event: SseEvent, events: list[StreamEvent]) -> None:
-        data = event.data.strip()
+        name, data = event
+        data = data.strip()
         if not data:
             return
         self._progress += 1
@@ -177,16 +178,16 @@ class ChatDecoder:
             self._finish(events)
             return
         chunk = self._parsed(data)
-        text = "" if event.event else plain_text_of(chunk)
+        text = "" if name else plain_text_of(chunk)
         if text:
             self._take_text(text, events)
         else:
-            self._take_chunk(chunk, events, is_error=event.event == "error")
+            self._take_chunk(chunk, events, is_error=name == "error")
 
     def _take_unfinished_event(self, events: list[StreamEvent]) -> None:
         """An event that the end of the body completes counts; one that it cuts does not."""
         for event in self._sse.end() if self._sse else ():
-            data = event.data.strip()
+            data = event[1].strip()
             try:
                 is_whole = data == "[DONE]" or isinstance(json.loads(data), dict)
             except (ValueError, RecursionError):

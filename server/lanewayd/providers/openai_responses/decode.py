@@ -71,6 +71,10 @@ class ResponsesAnswer:
 
     def _take_event(self, kind: str, event: JsonEvent, into: list[StreamEvent]) -> None:
         value = event.value
+        if kind == "response.output_text.delta" and self._output.go_on(
+            value.get("output_index"), value.get("delta"), into
+        ):
+            return  # nearly all events are this one, behind the first of its item
         take = self._takes.get(kind)
         if take is not None:
             self._is_recognised = True

@@ -10,7 +10,7 @@ from typing import Any
 from lanewayd.messages import AssistantBlock, ToolCall
 from lanewayd.providers.arguments import MAX_CALLS, CallRefused
 from lanewayd.providers.call_ids import CallIds
-from lanewayd.providers.interface import StreamEvent
+from lanewayd.providers.interface import StreamEvent, TextDelta
 from lanewayd.providers.openai_responses.blocks import Block, Blocks, Repetition
 from lanewayd.providers.openai_responses.calls import StreamedCall
 from lanewayd.providers.openai_responses.item_fields import (
@@ -73,6 +73,19 @@ class Output:
         """More visible text."""
         item = self._growing(index, item_id, "message", into)
         self._grow(item, item.joiner.feed(text), into)
+
+    def go_on(self, index: Any, text: Any, into: list[StreamEvent]) -> bool:
+        """As `say`, for a text and a message that is being shown; else False, and nothing is done."""
+        item = self._by_index.get(index) if type(index) is int else None
+        if item is None or item.is_complete or item.repetition is not None or item.kind != "message":
+            return False
+        if item.block is None or not isinstance(text, str):
+            return False
+        text = item.joiner.feed(text)
+        if text:
+            item.block.parts.append(text)
+            into.append(TextDelta(item.block.index, text))
+        return True
 
     def think(
         self, index: int | None, item_id: str, text: str, into: list[StreamEvent], *, summary_index: int | None = None
