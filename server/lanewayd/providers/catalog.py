@@ -20,6 +20,7 @@ _TO_MAX = (*_TO_XHIGH, _L.MAX)
 _CLAUDE_4_6 = (*_FROM_MINIMAL, _L.MAX, _L.ADAPTIVE)
 _CLAUDE_NEW = (*_FROM_MINIMAL, _L.XHIGH, _L.MAX, _L.ADAPTIVE)
 _GEMINI = (*_FROM_MINIMAL, _L.ADAPTIVE)
+_GEMINI_FROM_LOW = _GEMINI[1:]
 _WINDOW_400K, _WINDOW_1050K, _WINDOW_GEMINI = 400_000, 1_050_000, 1_048_576
 
 
@@ -106,7 +107,7 @@ _SHORT_CLAUDE_NAMES: Mapping[str, str] = {
 
 _GEMINI_MODELS: Mapping[str, ModelFacts] = {
     # The introductory price, until the end of 2026; then 1.5, 7.5, 0.15.
-    "gemini-3.8-flash": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 0.75, 3.75, 0.075),
+    "gemini-3.8-flash": _facts(_WINDOW_GEMINI, 65_536, _GEMINI_FROM_LOW, 0.75, 3.75, 0.075),
     "gemini-3.7-flash": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 1.5, 7.5, 0.15),
     "gemini-3.5-flash": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 1.5, 9.0, 0.15),
     "gemini-3.1-pro-preview": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 2.0, 12.0, 0.2),

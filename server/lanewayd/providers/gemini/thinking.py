@@ -18,6 +18,7 @@ LEAST_LITE_BUDGET = 512
 LEAST_ANSWER = 1_024
 MOST_OUTPUT = 65_536
 """Of every 2.5 model."""
+# What every Pro since the first takes; a word that only newer ones know can be given in the settings (`effort_map`).
 _LEVELS_PRO = {
     ThinkingLevel.MINIMAL: "LOW",
     ThinkingLevel.LOW: "LOW",
@@ -66,9 +67,7 @@ def _said_level(request: ModelRequest, generation: Generation, level: ThinkingLe
         return {} if said is None else {"thinkingLevel": said}
     if level is ThinkingLevel.ADAPTIVE:
         return {}
-    # The table of Pro stands for what the first one took; who names the levels of a model knows better.
-    words = _LEVELS_PRO if generation.is_pro and not facts.thinking_levels else _LEVELS_FLASH
-    return {"thinkingLevel": words[level]}
+    return {"thinkingLevel": (_LEVELS_PRO if generation.is_pro else _LEVELS_FLASH)[level]}
 
 
 def _with_budget(

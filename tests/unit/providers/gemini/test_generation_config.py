@@ -74,7 +74,8 @@ def test_nothing_is_said_of_thinking_that_is_off_not_asked_for_or_not_possible()
 @pytest.mark.parametrize(
     ("model", "levels", "asked", "said"),
     [
-        (PRO, (LOW, MEDIUM, HIGH), MEDIUM, "MEDIUM"),
+        (PRO, (MINIMAL, LOW, MEDIUM, HIGH), MINIMAL, "LOW"),
+        (PRO, (LOW, MEDIUM, HIGH), MEDIUM, "HIGH"),
         (FLASH, (LOW, MEDIUM, HIGH), MINIMAL, "LOW"),
         (FLASH, (LOW, HIGH), MAX, "HIGH"),
         (FLASH, (LOW, HIGH), PROVIDER, "LOW"),
