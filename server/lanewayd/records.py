@@ -168,6 +168,8 @@ class Run:
     truncated: bool = False
     payloads: tuple[Payload, ...] = ()
     usage: Usage | None = None
+    output_json: str = ""
+    """The answer as an object, if the request has a schema."""
     void_usage: Usage = field(default_factory=Usage)
     """What calls used that left no entry: they failed and were tried again."""
 

@@ -125,6 +125,13 @@ async def _budget_of_the_session(stage: Stage) -> str:
     return (await stage.service.accept("more", session_key=SESSION)).run_id
 
 
+async def _schema_mismatch(stage: Stage) -> str:
+    for text in ("no", '{"n": "one"}', '{"m": 1}'):
+        stage.model.answer(text_answer(text))
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    return (await stage.service.accept("hi", session_key=SESSION, response_schema=schema)).run_id
+
+
 async def _no_tools(stage: Stage) -> str:
     return (await stage.service.accept("hi", session_key=SESSION, tools_allow=["nothing-of-this-name"])).run_id
 
@@ -244,6 +251,10 @@ PRODUCERS: list[tuple[Callable[[Stage], Awaitable[str]], Expected]] = [
     (_turn_cap, Expected(FAILED, "error", "MAX_TURNS", ("Once. ",))),
     (_budget_of_the_run, Expected(FAILED, "error", "BUDGET_EXCEEDED", ("Long. ",), used_tokens=(900, 100))),
     (_budget_of_the_session, Expected(FAILED, "error", "BUDGET_EXCEEDED", used_tokens=(0, 0))),
+    (
+        _schema_mismatch,
+        Expected(FAILED, "error", "OUTPUT_SCHEMA_MISMATCH", ('{"m": 1}',), used_tokens=(9, 6)),
+    ),
     (_no_tools, Expected(FAILED, "error", "TOOLS_EMPTY")),
     (_fault_of_ours, Expected(FAILED, "error", "INTERNAL")),
     (_session_busy, Expected(FAILED, "error", "SESSION_BUSY")),

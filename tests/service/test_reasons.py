@@ -6,7 +6,6 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
-from google.protobuf.struct_pb2 import Struct
 from tests.fakes.commit_gates import FailingGate
 from tests.fakes.model_server import ModelServer, calls_answer, text_answer
 from tests.fakes.recording_tool import DONE, RecordingTool
@@ -50,6 +49,14 @@ BAD_FIELDS: list[tuple[str, str, Fields]] = [
     ("MODEL_UNKNOWN", "model", {"model": "scripted/../../etc/passwd"}),
     ("FIELD_INVALID", "metadata", {"metadata": {f"key{number}": "" for number in range(33)}}),
     ("FIELD_INVALID", "metadata", {"metadata": {"key": "v" * 513}}),
+    ("FIELD_INVALID", "response_schema", {"response_schema": {}}),
+    ("FIELD_INVALID", "response_schema", {"response_schema": {"type": "array"}}),
+    ("FIELD_INVALID", "response_schema", {"response_schema": {"type": "object", "required": 3}}),
+    ("FIELD_INVALID", "response_schema", {"response_schema": {"type": "object", "$ref": "https://example.com/s.json"}}),
+    ("FIELD_INVALID", "response_schema", {"response_schema": {"type": "object", "description": "x" * 65_536}}),
+    ("FIELD_INVALID", "temperature", {"temperature": 2.5}),
+    ("FIELD_INVALID", "max_output_tokens", {"max_output_tokens": 0}),
+    ("FIELD_INVALID", "max_turns", {"max_turns": 0}),
     ("FIELD_INVALID", "extra_system_prompt", {"extra_system_prompt": "p" * (64 * 1024 + 1)}),
     ("FIELD_INVALID", "max_turns", {"max_turns": 0}),
     ("FIELD_INVALID", "label", {"label": "l" * 513}),
@@ -79,7 +86,6 @@ NOT_YET: list[tuple[str, Any]] = [
     ("best_effort_deliver", True),
     ("prompt_mode", agent_pb2.PROMPT_MODE_MINIMAL),
     ("bootstrap_context_mode", agent_pb2.BOOTSTRAP_CONTEXT_MODE_FULL),
-    ("response_schema", Struct()),
 ]
 
 
@@ -107,7 +113,8 @@ async def test_every_field_of_a_message_is_either_honoured_or_refused(service: R
     honoured = {
         "message", "agent_id", "session_key", "session_id", "idempotency_key", "model", "timeout", "lane", "priority",
         "channel", "to", "account_id", "thread_id", "extra_system_prompt", "label", "provenance", "tools_allow",
-        "tools_deny", "max_turns", "max_output_tokens", "temperature", "seed", "parent_run_id", "metadata",
+        "tools_deny", "max_turns", "max_output_tokens", "temperature", "seed", "response_schema",
+        "parent_run_id", "metadata",
     }  # fmt: skip
     fields = {field.name for field in agent_pb2.AgentRequest.DESCRIPTOR.fields}
     assert honoured | {field for field, _ in NOT_YET} == fields

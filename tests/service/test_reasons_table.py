@@ -53,6 +53,7 @@ COVERED = {
     "RECOVERY_EXHAUSTED": "test_outcomes.py::test_a_run_that_the_server_died_of_three_times_is_given_up",
     "SESSION_BUSY": OUTCOMES,
     "MAX_TURNS": OUTCOMES,
+    "OUTPUT_SCHEMA_MISMATCH": OUTCOMES,
     "BUDGET_EXCEEDED": OUTCOMES,
     "TOOLS_EMPTY": OUTCOMES,
     "INTERNAL": OUTCOMES,
@@ -65,7 +66,6 @@ WAITS_FOR = {
     "APPROVAL_WITHDRAWN": "approvals",
     "APPROVAL_EXPIRED": "approvals",
     "TOOL_PROVIDER_LOST": "tools over ToolService.Serve",
-    "OUTPUT_SCHEMA_MISMATCH": "response_schema",
 }
 
 CONTRACT = [

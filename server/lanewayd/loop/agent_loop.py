@@ -6,11 +6,13 @@ by the recorder it is given, and a run can begin again at any point that was wri
 
 from dataclasses import dataclass, replace
 
+from lanewayd.loop.answer_schema import AnswerSchema
 from lanewayd.loop.interface import LoopEnd, LoopStart, Recorder, StepGate
 from lanewayd.loop.limits import NO_BUDGET, Budget, budget_error, no_tools_error, turn_cap_error
+from lanewayd.loop.structured import AnswerJudge
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
-from lanewayd.messages import UNKNOWN_MODEL, AssistantMessage, Message, ModelFacts, StopReason, ToolCall
+from lanewayd.messages import UNKNOWN_MODEL, AssistantMessage, Message, ModelFacts, RunError, StopReason, ToolCall
 from lanewayd.providers.interface import Failed, ModelRequest
 from lanewayd.tools.interface import Toolset
 
@@ -29,6 +31,8 @@ class LoopPlan:
     max_output_tokens: int = 0
     temperature: float | None = None
     seed: int | None = None
+    answer_schema: AnswerSchema | None = None
+    """What the final answer must fit; None = nothing."""
 
 
 class AgentLoop:
@@ -50,6 +54,7 @@ class AgentLoop:
         self._toolset = toolset
         self._recorder = recorder
         self._gate = gate
+        self._judge = AnswerJudge(plan.answer_schema)
 
     async def run(self, start: LoopStart) -> LoopEnd:
         """Work until the model gives an answer without calls, fails for good, or the turn cap is met."""
@@ -69,6 +74,11 @@ class AgentLoop:
             if isinstance(outcome, Failed):
                 return LoopEnd(outcome.partial, outcome.error)
             message = _with_calls_to_run(outcome.message)
+            error = await self._judge.problem(message)
+            if error is not None:
+                if not self._corrects(message, error):
+                    return LoopEnd(message, error)
+                continue
             messages.append(message)
             self._recorder.message_ended(message)
             if not message.tool_calls:
@@ -76,17 +86,26 @@ class AgentLoop:
             self._gate.check()
             messages.extend(await self._batch.run(message.tool_calls))
 
+    def _corrects(self, message: AssistantMessage, error: RunError) -> bool:
+        """Whether another call is made for an answer that does not fit. The answer is void then, as after a retry."""
+        self._recorder.call_failed(message.usage)
+        is_corrected = self._judge.may_correct()
+        if is_corrected:
+            self._recorder.retry(error, attempt=self._judge.tries + 1, delay_s=0.0)
+        return is_corrected
+
     def _request(self, messages: list[Message]) -> ModelRequest:
         return ModelRequest(
             model=self._plan.model,
             system=self._plan.system,
-            messages=tuple(messages),
+            messages=(*messages, *self._judge.aside),
             tools=self._toolset.specs,
             idle_timeout_cap_s=self._plan.idle_timeout_cap_s,
             facts=self._plan.facts,
             max_output_tokens=self._plan.max_output_tokens,
             temperature=self._plan.temperature,
             seed=self._plan.seed,
+            response_schema=self._plan.answer_schema.schema if self._plan.answer_schema else None,
         )
 
 

@@ -5,6 +5,8 @@ import math
 import re
 from typing import Any
 
+from lanewayd.messages import valid_text
+
 MAX_ANSWER_DEPTH = 30
 """Deeper objects cannot be read back from a protobuf Struct by all clients."""
 
@@ -20,7 +22,7 @@ def object_in(text: str) -> dict[str, Any]:
     """The answer: all of `text`, or the last fenced block in it, is one JSON object. Raises AnswerUnreadable."""
     for candidate in _candidates(text):
         try:
-            value = json.loads(candidate, parse_constant=_refuse_constant, parse_float=_finite)
+            value = _read(candidate)
         except (ValueError, RecursionError):
             continue
         if not isinstance(value, dict):
@@ -31,8 +33,8 @@ def object_in(text: str) -> dict[str, Any]:
 
 
 def object_json(text: str) -> str:
-    """The object of an answer that was checked, as JSON."""
-    return json.dumps(object_in(text), ensure_ascii=False, separators=(",", ":"))
+    """The object in an answer, as compact JSON in valid UTF-8. Raises AnswerUnreadable."""
+    return valid_text(json.dumps(object_in(text), ensure_ascii=False, separators=(",", ":")))
 
 
 def _candidates(text: str) -> list[str]:
@@ -42,6 +44,11 @@ def _candidates(text: str) -> list[str]:
     openings = [fence.end() for fence in _FENCE.finditer(text, 0, max(closing, 0)) if text[fence.end()] in "{["]
     candidates += [text[opening:closing].strip() for opening in reversed(openings[-_MOST_BLOCKS:])]
     return candidates
+
+
+def _read(candidate: str) -> Any:
+    """Numbers are those that a double can be near to: no other reader would take them."""
+    return json.loads(candidate, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_within_double)
 
 
 def _check_depth(value: Any, depth: int) -> None:
@@ -54,6 +61,11 @@ def _check_depth(value: Any, depth: int) -> None:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON value")
+
+
+def _within_double(text: str) -> int:
+    _finite(text)
+    return int(text)
 
 
 def _finite(text: str) -> float:

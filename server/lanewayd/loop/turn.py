@@ -8,6 +8,7 @@ from lanewayd.loop.captured import captured_answer, captured_request
 from lanewayd.loop.costs import with_cost
 from lanewayd.loop.interface import Recorder, StepGate
 from lanewayd.loop.retry import retry_delay_s
+from lanewayd.loop.structured import asking_for_schema
 from lanewayd.messages import AssistantMessage, RunError, StopReason
 from lanewayd.providers.interface import BlockEnded, Done, Failed, ModelRequest, Provider, ReasoningDelta, TextDelta
 from lanewayd.telemetry.traces import ModelCallTrace, RunTrace
@@ -51,6 +52,7 @@ class ModelTurn:
             await self._clock.sleep(delay_s)
 
     async def _try(self, request: ModelRequest) -> Done | Failed:
+        request = asking_for_schema(request, self._provider)
         with self._trace.model_call(self._provider.name, request.model) as call:
             if call.captures_content:
                 call.sent(captured_request(request))

@@ -106,6 +106,9 @@ class HttpProvider:
     def name(self) -> str:
         return self._service.name
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        return self._dialect.has_native_schema(request)
+
     async def close(self) -> None:
         await self._client.aclose()
 

@@ -127,6 +127,9 @@ class Provider(Protocol):
         Closing the iterator (`aclose`) or cancelling the task ends the request at once and gives its connection back.
         """
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        """Whether the service itself holds the answer to `request.response_schema`; False without one."""
+
     async def close(self) -> None:
         """Give connections back. Idempotent."""
 

@@ -72,6 +72,9 @@ class ScriptedProvider:
     def name(self) -> str:
         return self._name
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        return False
+
     async def close(self) -> None:
         self._files.shutdown(wait=False, cancel_futures=True)
 

@@ -12,6 +12,7 @@ from lanewayd.records import Priority
 from lanewayd.rpc.convert import check_enum, duration_s, refuse_yet
 from lanewayd.rpc.limits import Limits
 from lanewayd.rpc.request_fields import check_session_key, check_size
+from lanewayd.rpc.structs import json_of
 from lanewayd.rpc.wire_text import has_control_characters, size_bytes
 from lanewayd.runs.interface import NewMessage
 
@@ -48,7 +49,6 @@ _REFUSED_WHEN_SET = (
     "prompt_mode",
     "bootstrap_context_mode",
 )
-_REFUSED_WHEN_PRESENT = ("response_schema",)
 
 _NAME_FIELDS = (
     "agent_id",
@@ -92,6 +92,11 @@ def new_message(request: agent_pb2.AgentRequest, *, tenant: str, traceparent: st
         max_output_tokens=_at_least_one(request, "max_output_tokens", "the model's own limit"),
         temperature=_temperature(request),
         seed=request.seed if request.HasField("seed") else None,
+        response_schema_json=(
+            json_of(request.response_schema, "response_schema", limits.response_schema_bytes)
+            if request.HasField("response_schema")
+            else ""
+        ),
         provenance_json=_provenance_json(request, limits),
         traceparent=traceparent,
         metadata=dict(request.metadata),
@@ -116,9 +121,6 @@ def _check_enums(request: agent_pb2.AgentRequest) -> None:
 def _refuse_what_has_not_landed(request: agent_pb2.AgentRequest) -> None:
     for field in _REFUSED_WHEN_SET:
         if getattr(request, field):
-            raise refuse_yet(field)
-    for field in _REFUSED_WHEN_PRESENT:
-        if request.HasField(field):
             raise refuse_yet(field)
     if request.queue_mode not in _QUEUE_MODES:
         raise refuse_yet("queue_mode")

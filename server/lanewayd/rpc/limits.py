@@ -11,6 +11,9 @@ MAX_MESSAGE_BYTES = MIB
 MAX_TEXT_BYTES = MAX_MESSAGE_BYTES - 64 * KIB
 """All free texts of one message together; the rest is for ids, metadata and framing."""
 
+MAX_OUTPUT_BYTES = 384 * KIB
+"""A structured answer; a larger one is in the text only."""
+
 MAX_PIECE_BYTES = 512 * KIB
 """One piece of a text that is sent in pieces."""
 
@@ -38,6 +41,8 @@ class Limits:
     metadata_text_bytes: int = 512
     """One key, and one value."""
     extra_system_prompt_bytes: int = 64 * KIB
+    response_schema_bytes: int = 64 * KIB
+    """As JSON."""
     name_bytes: int = MAX_NAME_BYTES
     """Each short text that is kept: agent, model, lane, label, route, provenance, names of tools."""
     tool_names: int = 1024

@@ -5,7 +5,8 @@ from lanewayd.messages import valid_text
 from lanewayd.records import Run, RunState, Session
 from lanewayd.rpc.convert import int32, int64, name, payloads, run_error, run_state, timestamp, usage
 from lanewayd.rpc.interface import AcceptedMessage
-from lanewayd.rpc.limits import MAX_TEXT_BYTES
+from lanewayd.rpc.limits import MAX_OUTPUT_BYTES, MAX_TEXT_BYTES
+from lanewayd.rpc.structs import struct_of
 from lanewayd.runs.interface import AbortReceipt, WaitOutcome, WaitResult
 
 _WAIT_ENDS = {
@@ -49,7 +50,8 @@ def run_message(run: Run) -> run_pb2.Run:
         error=run_error(run.error),
         stop_reason=name(run.stop_reason),
         truncated=run.truncated,
-        payloads=payloads(run.payloads, MAX_TEXT_BYTES),
+        payloads=payloads(run.payloads, MAX_TEXT_BYTES - MAX_OUTPUT_BYTES),
+        output=struct_of(run.output_json, MAX_OUTPUT_BYTES),
         usage=usage(run.usage),
         merged_into_run_id=_merged_into(run),
         model=name(request.model) if run.started_at else "",
@@ -78,7 +80,8 @@ def wait_response(result: WaitResult) -> agent_pb2.WaitResponse:
         error_pending=pending is not None,
         stop_reason=name(run.stop_reason),
         truncated=run.truncated,
-        payloads=payloads(run.payloads, MAX_TEXT_BYTES),
+        payloads=payloads(run.payloads, MAX_TEXT_BYTES - MAX_OUTPUT_BYTES),
+        output=struct_of(run.output_json, MAX_OUTPUT_BYTES),
         usage=usage(run.usage),
         merged_into_run_id=_merged_into(run),
     )

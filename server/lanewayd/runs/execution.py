@@ -4,12 +4,14 @@
 task that was cancelled is not the one to write down that it was.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.loop.agent_loop import AgentLoop, LoopPlan
+from lanewayd.loop.answer_schema import AnswerSchema, schema_of
 from lanewayd.loop.interface import LoopEnd, LoopStart
 from lanewayd.loop.limits import Budget, remaining_budget_s
 from lanewayd.loop.tool_calls import ToolBatch
@@ -67,10 +69,12 @@ class Execution:
             self._lock = await self._with.locks.acquire(run.tenant, run.session_key, run_id=run.run_id)
             standing = await self._standing()
             if standing.final is not None:
-                return finished(standing.final)
+                return finished(standing.final, is_structured=bool(run.request.response_schema_json))
             candidate = self._with.candidates(run.request)[0]
             budget = await self._budget(candidate)
-            loop = self._loop(self._with.provider(candidate.provider), candidate, budget)
+            schema_json = run.request.response_schema_json
+            schema = await asyncio.to_thread(schema_of, schema_json) if schema_json else None
+            loop = self._loop(self._with.provider(candidate.provider), candidate, budget, schema)
         except LanewayError as error:
             return failed(RunError(error.code.value, error.message))
         try:
@@ -80,7 +84,7 @@ class Execution:
         end = await loop.run(await self._loop_start(standing))
         if end.messages:
             self._with.contexts.keep(run.session_id, self._recorder.last_entry_id, self._context.grown(end.messages))
-        return _outcome_of(end)
+        return _outcome_of(end, is_structured=bool(run.request.response_schema_json))
 
     async def close(self) -> None:
         """Give the session lock back. Idempotent."""
@@ -91,7 +95,7 @@ class Execution:
     async def _read(self, question: Callable[[], Awaitable[T]]) -> T:
         return await until_answered(question, self._with.clock)
 
-    def _loop(self, provider: Provider, candidate: Candidate, budget: Budget) -> AgentLoop:
+    def _loop(self, provider: Provider, candidate: Candidate, budget: Budget, schema: AnswerSchema | None) -> AgentLoop:
         run, recorder, clock, gate = self._run, self._recorder, self._with.clock, self._with.gate
         plan = LoopPlan(
             model=candidate.model,
@@ -100,6 +104,7 @@ class Execution:
             max_output_tokens=run.request.max_output_tokens,
             temperature=run.request.temperature,
             seed=run.request.seed,
+            answer_schema=schema,
             system=system_prompt(
                 workspace=self._with.workshop.workspace(run.request.agent_id), extra=run.request.extra_system_prompt
             ),
@@ -169,9 +174,9 @@ def _is_idempotent(toolset: Toolset, row: ToolCallRow) -> bool:
     return isinstance(prepared, PreparedCall) and prepared.tool.is_idempotent
 
 
-def _outcome_of(end: LoopEnd) -> Outcome:
+def _outcome_of(end: LoopEnd, *, is_structured: bool) -> Outcome:
     if end.error is not None:
         return failed(end.error)
     if end.message is None:
         return failed(RunError(ErrorCode.INTERNAL.value, "the loop ended without a message"))
-    return finished(end.message)
+    return finished(end.message, is_structured=is_structured)

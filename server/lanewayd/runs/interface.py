@@ -41,6 +41,7 @@ class NewMessage:
     max_output_tokens: int = 0
     temperature: float | None = None
     seed: int | None = None
+    response_schema_json: str = ""
     parent_run_id: str = ""
     provenance_json: str = ""
     traceparent: str = ""

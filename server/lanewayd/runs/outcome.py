@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from lanewayd.errors import ErrorCode
 from lanewayd.events import Lifecycle, LifecyclePhase
+from lanewayd.loop.answer_text import object_json
 from lanewayd.messages import AssistantMessage, Payload, RunError, StopReason, Usage, cut_utf8, valid_text
 from lanewayd.records import Run, RunState
 from lanewayd.store.interface import RunEnd
@@ -34,16 +35,20 @@ class Outcome:
     usage: Usage | None = None
     """None: what the run's recorder knows."""
     context_tokens: int | None = None
+    output_json: str = ""
 
 
-def finished(message: AssistantMessage, usage: Usage | None = None) -> Outcome:
-    """The model gave its answer; cut by its output limit it is still a success, `truncated`."""
+def finished(message: AssistantMessage, *, is_structured: bool = False) -> Outcome:
+    """The model gave its answer; cut by its output limit it is still a success, `truncated`.
+
+    `is_structured`: it has been checked, and holds the object that the caller asked for.
+    """
     return Outcome(
         RunState.SUCCEEDED,
         valid_text(message.provider_stop or message.stop_reason.value),
         text=valid_text(message.text),
         truncated=message.stop_reason is StopReason.LENGTH,
-        usage=usage,
+        output_json=object_json(message.text) if is_structured else "",
         context_tokens=None if message.usage.unavailable else message.usage.context_tokens,
     )
 
@@ -95,6 +100,7 @@ def end_of(outcome: Outcome, ended_at: datetime) -> RunEnd:
         payloads=_payloads(outcome),
         usage=outcome.usage,
         context_tokens=outcome.context_tokens,
+        output_json=outcome.output_json,
     )
 
 

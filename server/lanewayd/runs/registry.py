@@ -4,6 +4,7 @@ The registry resolves what a message means (agent, session, model, limits), give
 each commit: it puts an accepted run into the lanes before the caller learns of it (D-1), and wakes those who wait.
 """
 
+import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
+from lanewayd.loop.answer_schema import SchemaRefused, schema_of
 from lanewayd.queueing.modes import QueueDefaults
 from lanewayd.records import Run, RunRequest, RunState
 from lanewayd.runs.collaborators import Collaborators
@@ -108,6 +110,7 @@ class RunRegistry:
         key = _key_of(message)
         try:
             session_key, agent_id = await self._session_of(message)
+            await _check_schema(message.response_schema_json)
             command = self._command(message, key, session_key, agent_id)
         except LanewayError:
             # What was accepted once is answered again, whatever the settings say by now (D-6).
@@ -282,6 +285,7 @@ class RunRegistry:
             max_output_tokens=message.max_output_tokens,
             temperature=message.temperature,
             seed=message.seed,
+            response_schema_json=message.response_schema_json,
             parent_run_id=message.parent_run_id,
             metadata=message.metadata,
             queue_mode=message.queue_mode,
@@ -339,6 +343,17 @@ def _tenant_limit(setting: str, limit: int, what: str) -> LanewayError:
         f"{limit} runs of this tenant are {what}, as many as `{setting}` allows; repeat the call when one has ended",
         retry_after_s=1.0,
     )
+
+
+async def _check_schema(schema_json: str) -> None:
+    """Raises FIELD_INVALID for a schema that no answer can be checked with. In a thread: it may be large."""
+    if not schema_json:
+        return
+    try:
+        await asyncio.to_thread(schema_of, schema_json)
+    except SchemaRefused as refused:
+        what = f"response_schema cannot be used: {refused}"
+        raise FieldError(ErrorCode.FIELD_INVALID, "response_schema", what) from None
 
 
 def _key_of(message: NewMessage) -> IdempotencyKey | None:

@@ -145,6 +145,7 @@ class RunEnd:
     usage: Usage | None = None
     context_tokens: int | None = None
     """Context size of the last model call, kept in the session; None leaves it."""
+    output_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)

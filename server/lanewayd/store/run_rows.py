@@ -97,6 +97,7 @@ def run_from_row(row: Row) -> Run:
         truncated=bool(row["truncated"]),
         payloads=_payloads(row["payloads_json"]),
         usage=_usage(row["usage_json"]),
+        output_json=row["output_json"],
         void_usage=_usage(row["void_usage_json"]) or Usage(),
     )
 

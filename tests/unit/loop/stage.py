@@ -8,6 +8,7 @@ from typing import Any
 from tests.fakes.fake_clock import FakeClock
 
 from lanewayd.loop.agent_loop import AgentLoop, LoopPlan
+from lanewayd.loop.answer_schema import AnswerSchema
 from lanewayd.loop.interface import Parked
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
@@ -57,6 +58,7 @@ class PlayingProvider:
         self._turns = list(turns)
         self.requests: list[ModelRequest] = []
         self.closed = 0
+        self.has_schemas = False
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         self.requests.append(request)
@@ -65,6 +67,9 @@ class PlayingProvider:
                 yield event
         finally:
             self.closed += 1
+
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        return self.has_schemas
 
     async def close(self) -> None:
         return
@@ -161,6 +166,7 @@ class Stage:
         allow: Sequence[str] = (),
         max_turns: int = 0,
         prices: Prices | None = None,
+        schema: dict[str, Any] | None = None,
         gate: CountingGate | None = None,
     ) -> None:
         self.clock = FakeClock()
@@ -170,7 +176,14 @@ class Stage:
         gate = gate or CountingGate()
         self.batch = ToolBatch(toolset=toolset, workplace=HereWorkplace(), recorder=self.recorder, clock=self.clock)
         self.loop = AgentLoop(
-            plan=LoopPlan("m", "system", max_turns, 60.0, facts=ModelFacts(prices=prices or Prices())),
+            plan=LoopPlan(
+                "m",
+                "system",
+                max_turns,
+                60.0,
+                facts=ModelFacts(prices=prices or Prices()),
+                answer_schema=AnswerSchema(schema) if schema else None,
+            ),
             turn=ModelTurn(provider=self.provider, recorder=self.recorder, clock=self.clock, gate=gate),
             batch=self.batch,
             toolset=toolset,

@@ -95,7 +95,7 @@ def test_a_schema_that_cannot_be_used_is_refused_with_the_reason(schema: dict[st
         (with_property(const={"a": 1}), {"x": {"a": 1}}, {"x": {"a": 2}}),
         (with_property(anyOf=[{"type": "null"}, {"type": "integer"}]), {"x": None}, {"x": "1"}),
         (with_property(type="array", uniqueItems=True), {"x": [1, True, "1"]}, {"x": [1, 1.0]}),
-        (with_property(multipleOf=0.5), {"x": 1.5}, {"x": 10**400}),
+        (with_property(multipleOf=0.5), {"x": 1.5}, {"x": 0.3}),
         (
             {"type": "object", "properties": {"child": {"$ref": "#"}, "n": {"type": "integer"}}, "required": ["n"]},
             {"n": 1, "child": {"n": 2}},
@@ -174,6 +174,7 @@ def test_a_fence_within_a_string_does_not_end_the_block() -> None:
         ('{"a": 1} {"a": 2}', "not one JSON object"),
         ('{"a": NaN}', "not one JSON object"),
         ('{"a": 1e999}', "not one JSON object"),
+        ('{"a": 1' + "0" * 400 + "}", "not one JSON object"),
         ('{"a": 1', "not one JSON object"),
         ("```json", "not one JSON object"),
         ("[" * 100_000, "not one JSON object"),
@@ -188,6 +189,10 @@ def test_an_answer_without_an_object_says_why(text: str, says: str) -> None:
     with pytest.raises(AnswerUnreadable) as unreadable:
         object_in(text)
     assert says in str(unreadable.value)
+
+
+def test_half_a_character_is_replaced() -> None:
+    assert object_json('{"a": "\\ud800", "b": "\\ud83d\\ude00"}') == '{"a":"\ufffd","b":"\U0001f600"}'
 
 
 def test_a_text_of_many_fences_is_read_quickly() -> None:
@@ -213,8 +218,8 @@ def test_any_object_is_read_back_from_its_frame(answer: dict[str, Any], frame: s
 
 _KEYWORDS = st.sampled_from(
     ["type", "properties", "required", "items", "$ref", "$defs", "$anchor", "enum", "const", "allOf", "anyOf", "oneOf",
-     "not", "if", "then", "minimum", "multipleOf", "maxLength", "pattern", "uniqueItems", "contains", "dependentSchemas",
-     "propertyNames", "prefixItems", "additionalProperties", "$schema", "format", "minItems", "a"]
+     "not", "if", "then", "minimum", "multipleOf", "maxLength", "pattern", "uniqueItems", "contains",
+     "dependentSchemas", "propertyNames", "prefixItems", "additionalProperties", "$schema", "format", "minItems", "a"]
 )  # fmt: skip
 _VALUES = st.recursive(
     st.sampled_from(
@@ -230,8 +235,7 @@ _VALUES = st.recursive(
 def test_any_schema_is_refused_or_judges_any_answer(schema: dict[str, Any], answer: dict[str, Any]) -> None:
     try:
         check = AnswerSchema({"type": "object", **schema})
-    except SchemaRefused as refused:
-        assert str(refused)
+    except SchemaRefused:
         return
     verdict = check.check(json.dumps(answer))
     assert verdict is None or verdict.problems

@@ -66,6 +66,7 @@ def test_every_field_that_is_honoured_arrives() -> None:
         max_output_tokens=500,
         temperature=0.0,
         seed=0,
+        response_schema={"type": "object", "maxProperties": 3},
         parent_run_id="run_p",
         metadata={"k": "v"},
     )
@@ -96,6 +97,7 @@ def test_every_field_that_is_honoured_arrives() -> None:
         max_output_tokens=500,
         temperature=0.0,
         seed=0,
+        response_schema_json='{"maxProperties":3,"type":"object"}',
         parent_run_id="run_p",
         provenance_json='{"kind": "inter_session", "source_session_key": "sk"}',
         traceparent="tp",
@@ -114,7 +116,6 @@ def test_every_field_that_is_honoured_arrives() -> None:
         ("best_effort_deliver", True),
         ("prompt_mode", agent_pb2.PROMPT_MODE_FULL),
         ("bootstrap_context_mode", agent_pb2.BOOTSTRAP_CONTEXT_MODE_LIGHTWEIGHT),
-        ("response_schema", {}),
     ],
 )
 def test_a_field_whose_capability_has_not_landed_is_refused_by_name(field: str, value: Any) -> None:
@@ -232,6 +233,20 @@ def test_a_temperature_that_no_model_takes_is_refused(temperature: float) -> Non
     assert _refusal(_request(temperature=temperature)) == ("FIELD_INVALID", "temperature")
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [{"description": "x" * 70_000}, {"enum": [0] * 40_000}, {"maximum": math.nan}, {"a": [{"b": math.inf}]}],
+    ids=["too long", "too many", "not a number", "infinite"],
+)
+def test_a_schema_that_is_too_large_or_no_json_is_refused(schema: dict[str, Any]) -> None:
+    assert _refusal(_request(response_schema=schema)) == ("FIELD_INVALID", "response_schema")
+
+
+def test_an_empty_schema_is_not_an_absent_one() -> None:
+    assert _checked(_request(response_schema={})).response_schema_json == "{}"
+    assert _checked(_request()).response_schema_json == ""
+
+
 def test_absent_parameters_are_not_zero() -> None:
     message = _checked(_request())
     assert (message.max_turns, message.max_output_tokens, message.temperature, message.seed) == (0, 0, None, None)
@@ -276,6 +291,7 @@ _REQUESTS = st.builds(
     prompt_mode=st.just(0) | _ENUMS,
     deliver=st.booleans(),
     metadata=st.dictionaries(_TEXTS, _TEXTS, max_size=3),
+    response_schema=st.none() | st.dictionaries(_TEXTS, st.none() | st.floats() | st.lists(_TEXTS), max_size=2),
     max_turns=st.none() | st.integers(-(2**31), 2**31 - 1),
     seed=st.none() | st.integers(-(2**63), 2**63 - 1),
     temperature=st.none() | st.floats(),

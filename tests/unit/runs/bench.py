@@ -126,6 +126,9 @@ class StagedProvider:
         finally:
             call.was_closed = True
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        return False
+
     async def close(self) -> None:
         return
 

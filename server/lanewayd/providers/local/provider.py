@@ -51,6 +51,9 @@ class LocalProvider:
     def name(self) -> str:
         return LOCAL_PROVIDER
 
+    def has_native_schema(self, request: ModelRequest) -> bool:
+        return False
+
     async def close(self) -> None:
         await self._supervisor.close()
         if self._http is not None:

@@ -196,6 +196,7 @@ def _write_end(transaction: Transaction, head: RunHead, end: RunEnd, row: dict[s
             "error_json": error_json(end.error),
             "payloads_json": payloads_json(end.payloads),
             "usage_json": usage_json(end.usage),
+            "output_json": end.output_json,
             "accepted_no": head.accepted_no,
         },
     )

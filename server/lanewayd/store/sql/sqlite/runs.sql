@@ -149,7 +149,7 @@ WHERE accepted_no = :accepted_no AND ended_at IS NULL;
 -- name: update_run_result
 -- The texts of the result, stored with the terminal event.
 UPDATE run_texts
-SET error_json = :error_json, payloads_json = :payloads_json, usage_json = :usage_json
+SET error_json = :error_json, payloads_json = :payloads_json, usage_json = :usage_json, output_json = :output_json
 WHERE accepted_no = :accepted_no;
 
 -- name: update_run_void_usage
@@ -172,7 +172,7 @@ ORDER BY r.accepted_no;
 -- name: blank_run_texts
 -- No text of the caller or the model is left.
 UPDATE run_texts
-SET message = '', extra_system_prompt = '', payloads_json = '', error_json = :error_json
+SET message = '', extra_system_prompt = '', payloads_json = '', output_json = '', error_json = :error_json
 WHERE accepted_no = :accepted_no;
 
 -- name: insert_tool_call

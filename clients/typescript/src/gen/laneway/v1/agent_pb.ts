@@ -310,8 +310,12 @@ export type AgentRequest = Message<"laneway.v1.AgentRequest"> & {
   toolsDeny: string[];
 
   /**
-   * A JSON schema that the answer must fit; the answer is then also an object in `output`. Absent means free text.
-   * Refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until structured output is available.
+   * A JSON Schema (2020-12) that the answer must fit; the answer is then also an object in `output`. Absent means free
+   * text. It says "type": "object" at its top, has at most 64 KiB as JSON, 32 levels, references within itself only,
+   * patterns of RE2's syntax, and none of $id, $dynamicRef, patternProperties, unevaluatedProperties and
+   * unevaluatedItems; anything else is FIELD_INVALID. `format` is told to the model and not checked. Whole numbers are
+   * integers. Tools may be used before the answer. An answer that does not fit is void (RETRY with the reason
+   * OUTPUT_SCHEMA_MISMATCH, which says what did not fit); after two more tries the run fails with that reason.
    *
    * @generated from field: google.protobuf.Struct response_schema = 26;
    */
@@ -493,7 +497,7 @@ export type WaitResponse = Message<"laneway.v1.WaitResponse"> & {
   payloads: Payload[];
 
   /**
-   * As Run.output. Absent until structured output is available.
+   * As Run.output. Absent before its end.
    *
    * @generated from field: google.protobuf.Struct output = 13;
    */

@@ -210,7 +210,8 @@ export type Usage = Message<"laneway.v1.Usage"> & {
   totalTokens: bigint;
 
   /**
-   * The cost in US dollars. Absent means that no price is known for the model; 0 means free.
+   * The cost in US dollars, by the prices of the models that were called. Absent means that the price of something
+   * that was used is not known, or that nothing was used; 0 means free.
    *
    * @generated from field: optional double cost_usd = 7;
    */
@@ -437,7 +438,9 @@ export type Run = Message<"laneway.v1.Run"> & {
   payloads: Payload[];
 
   /**
-   * The answer as an object if the request had a `response_schema`. Absent until structured output is available.
+   * The answer as an object if the request had a `response_schema`; checked. Absent before its end, if the run did not
+   * succeed, and for an answer that has more than 384 KiB as a Struct: that is in `payloads` only. A Struct rounds
+   * integers above 2^53; the text in `payloads` has every digit.
    *
    * @generated from field: google.protobuf.Struct output = 17;
    */
