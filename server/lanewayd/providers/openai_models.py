@@ -1,7 +1,7 @@
 """What sets OpenAI's models apart in a request, by their names; also where another service serves them. Pure.
 
 Facts of August to November 2026: developers.openai.com/api/docs/guides/reasoning, /prompt-caching, /structured-outputs,
-and what their servers answer with 400 (openai/openai-openapi issue 541, BerriAI/litellm 34569).
+/deployment-checklist, and what their servers answer with 400 (openai/openai-openapi issue 541, BerriAI/litellm 34569).
 """
 
 import hashlib
@@ -13,11 +13,13 @@ from lanewayd.providers.interface import ModelRequest
 _MAX_CACHE_KEY_CHARS = 64
 _NEVER_REASONS = re.compile(r"gpt-[34]|chatgpt-|gpt-5(?:\.\d+)?-chat")
 _TAKES_NO_TEMPERATURE = re.compile(r"gpt-5\.[6-9](?!\d)|gpt-5(?![\d.])(?!-chat)|o\d")
-_TAKES_TEMPERATURE_UNTHINKING = re.compile(r"gpt-5\.[1-5](?!\d)(?!-chat)")
+# These take one while they do not think: the first by themselves, the others if they are told not to.
+_THINKS_IF_TOLD = re.compile(r"gpt-5\.[1-4](?!\d)(?!-chat)")
+_THINKS_UNLESS_TOLD = re.compile(r"gpt-5\.5(?!\d)|gpt-6")
 _KNOWS_NO_SCHEMA = re.compile(r"gpt-3|gpt-4(?![.o])|chatgpt-|o1-(?:mini|preview)")
-_KEEPS_CACHE_LONG = re.compile(r"(?:gpt-5|gpt-4\.1)(?!.*-(?:mini|nano))")
-_THINKS_WITHOUT_TOOLS_ONLY = re.compile(r"gpt-5\.[2-9](?!\d)")
-_MUST_DENY_THINKING = re.compile(r"gpt-5\.[6-9](?!\d)")
+_KEEPS_CACHE_LONG = re.compile(r"(?:gpt-[56]|gpt-4\.1)(?!.*-(?:mini|nano))")
+_THINKS_WITHOUT_TOOLS_ONLY = re.compile(r"gpt-5\.[2-5](?!\d)|gpt-6")
+_MUST_DENY_THINKING = re.compile(r"gpt-5\.[6-9](?!\d)|gpt-6(?:-(?:sol|luna)|\.1-terra)")
 
 
 def bare_name(model: str) -> str:
@@ -35,7 +37,9 @@ def takes_temperature(model: str, effort: str | None) -> bool:
     name = bare_name(model)
     if _TAKES_NO_TEMPERATURE.match(name):
         return False
-    return effort in (None, "none") or not _TAKES_TEMPERATURE_UNTHINKING.match(name)
+    if _THINKS_UNLESS_TOLD.match(name):
+        return effort == "none"
+    return effort in (None, "none") or not _THINKS_IF_TOLD.match(name)
 
 
 def holds_schema(model: str) -> bool:
@@ -46,7 +50,8 @@ def holds_schema(model: str) -> bool:
 def effort_beside_tools(model: str, effort: str | None) -> str | None:
     """What OpenAI's chat completions take as the effort where tools are offered.
 
-    From gpt-5.2 on they refuse any but `none` there, and the newest ones also a request that does not say it.
+    From gpt-5.2 on they refuse any but `none` there, and the newer ones also a request that does not say it. A few of
+    the newest, which cannot but think, call no tools in that language at all: the service's answer says so.
     """
     name = bare_name(model)
     if _MUST_DENY_THINKING.match(name):

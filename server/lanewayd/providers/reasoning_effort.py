@@ -24,6 +24,9 @@ _FAMILIES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"gpt-5\.[2-9](?!\d)", (NOT_AT_ALL, "low", "medium", "high", "xhigh")),
         (r"gpt-5\.1(?!\d)", (NOT_AT_ALL, "low", "medium", "high")),
         (r"gpt-5(?![\d.])", ("minimal", "low", "medium", "high")),
+        # Newer than the table of the specification.
+        (r"gpt-6(?:-(?:sol|luna)|\.1-terra)", (NOT_AT_ALL, "low", "medium", "high", "xhigh", "max")),
+        (r"gpt-6", ("low", "medium", "high", "xhigh", "max")),
     )
 )
 _OTHERS = ("low", "medium", "high")

@@ -20,7 +20,9 @@ LEVELS = list(ThinkingLevel)
         (("gpt-5.1-codex-mini",), "medium"),
         (("gpt-5-pro",), "high"),
         (("gpt-5.2-pro", "gpt-5.4-pro"), "medium high xhigh"),
-        (("o4-mini", "gpt-5.10", "gpt-6", "grok-4", "gpt-oss-120b", "my-gpt-5"), "low medium high"),
+        (("gpt-6-sol", "gpt-6-luna", "gpt-6.1-terra"), "none low medium high xhigh max"),
+        (("gpt-6-astra", "gpt-6.1-sol"), "low medium high xhigh max"),
+        (("o4-mini", "gpt-5.10", "grok-4", "gpt-oss-120b", "my-gpt-5"), "low medium high"),
     ],
 )
 def test_a_family_takes_these_efforts(models: tuple[str, ...], efforts: str) -> None:

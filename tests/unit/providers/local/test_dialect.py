@@ -1,6 +1,7 @@
 """What is sent to the embedded model's process."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,3 +108,13 @@ def test_a_call_without_a_result_gets_one_that_says_so() -> None:
 def test_an_empty_result_is_not_nothing() -> None:
     empty = ToolResultMessage("call_1", "exec", " \n")
     assert plain_messages((UserMessage("x"), CALLED, empty), FOR_OTHERS, reminds=True)[-1].text.endswith("(nothing)")
+
+
+def test_a_temperature_that_was_asked_for_goes_before_the_models_own_but_not_in_a_question() -> None:
+    dialect = LocalChat(EMBEDDED_MANNERS, new_call_id=lambda: "call_new")
+    request = ModelRequest("m", "", (UserMessage("hi"),), temperature=0.7, seed=3)
+    assert json.loads(dialect.encode(request))["temperature"] == 0.7
+    question = replace(request, messages=(UserMessage("use exec"),), tools=(EXEC,))
+    body = json.loads(dialect.encode(question))
+    assert (body["temperature"], body["seed"]) == (0, 3)
+    assert dialect.encode(question).count(b'"temperature"') == 1
