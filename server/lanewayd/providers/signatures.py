@@ -11,9 +11,8 @@ from lanewayd.messages import AssistantMessage, Message
 from lanewayd.providers.interface import ModelRequest
 
 _BAD_REQUEST = 400
-_REJECTED = re.compile(
-    r"signature|encrypted.content|thinking\W+blocks? .{0,80}cannot be modified", re.IGNORECASE | re.DOTALL
-)
+# Anthropic also says it of the blocks: that they were changed, are of another conversation, or stand in a wrong place.
+_REJECTED = re.compile(r"signature|encrypted.content|redacted_thinking|thinking\W{1,3}blocks?", re.IGNORECASE)
 
 
 def without_rejected_signatures(request: ModelRequest, status: int, body: bytes) -> ModelRequest | None:

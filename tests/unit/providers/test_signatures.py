@@ -15,6 +15,8 @@ SIGNED = ModelRequest("m", "", (UserMessage("x"), AssistantMessage(BLOCKS, "p", 
     [
         "messages.1.content.0: Invalid `signature` in `thinking` block",
         "messages.1: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+        "messages.5.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+        "messages.3: these thinking blocks belong to another conversation",
         "Thought signature is not valid",
         '{"error":{"code":"invalid_encrypted_content","message":"could not be verified"}}',
     ],
@@ -30,4 +32,5 @@ def test_a_rejected_signature_is_answered_with_a_request_that_has_none(said: str
 
 def test_any_other_answer_stands() -> None:
     assert without_rejected_signatures(SIGNED, 500, b"bad signature") is None
+    assert without_rejected_signatures(SIGNED, 400, b'"thinking.type.enabled" is not supported for this model.') is None
     assert without_rejected_signatures(SIGNED, 400, b"prompt is too long \xff") is None
