@@ -31,6 +31,8 @@ class LoopPlan:
     max_output_tokens: int = 0
     temperature: float | None = None
     seed: int | None = None
+    cache_key: str = ""
+    """The same in all runs of a session, for services that find a prompt in their cache by a key."""
     answer_schema: AnswerSchema | None = None
     """What the final answer must fit; None = nothing."""
 
@@ -105,6 +107,7 @@ class AgentLoop:
             max_output_tokens=self._plan.max_output_tokens,
             temperature=self._plan.temperature,
             seed=self._plan.seed,
+            cache_key=self._plan.cache_key,
             response_schema=self._plan.answer_schema.schema if self._plan.answer_schema else None,
         )
 

@@ -104,6 +104,7 @@ class Execution:
             max_output_tokens=run.request.max_output_tokens,
             temperature=run.request.temperature,
             seed=run.request.seed,
+            cache_key=run.session_id,
             answer_schema=schema,
             system=system_prompt(
                 workspace=self._with.workshop.workspace(run.request.agent_id), extra=run.request.extra_system_prompt

@@ -1,0 +1,86 @@
+"""What a run asks of its model arrives at the service in the fields of its language; through the whole service."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes.languages import LANGUAGES
+from tests.fakes.model_server import ModelServer
+from tests.fakes.service import running_service
+
+WISHES: dict[str, Any] = {"max_output_tokens": 100, "temperature": 0.5, "seed": 7}
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+ANSWER = '{"city": "Paris"}'
+
+
+@pytest.mark.parametrize(
+    ("api", "provider", "name", "fields"),
+    [
+        ("openai_chat", "acme", "m", {"max_tokens": 100, "temperature": 0.5, "seed": 7}),
+        ("openai_chat", "openai", "gpt-4o", {"max_completion_tokens": 100, "temperature": 0.5, "seed": 7}),
+        ("openai_chat", "openai", "gpt-5.6", {"max_completion_tokens": 100, "seed": 7, "reasoning_effort": "none"}),
+        ("openai_responses", "acme", "m", {"max_output_tokens": 100, "temperature": 0.5}),
+        ("openai_responses", "openai", "gpt-5.6", {"max_output_tokens": 100}),
+        ("ollama", "acme", "m", {"options": {"num_predict": 100, "temperature": 0.5, "seed": 7}}),
+    ],
+)
+async def test_limits_sampling_and_seed_arrive_as_the_service_takes_them(
+    tmp_path: Path, model: ModelServer, api: str, provider: str, name: str, fields: dict[str, Any]
+) -> None:
+    async with speaking(tmp_path, model, api, provider) as service:
+        model.answer(LANGUAGES[api].text("hi"))
+        ended = await service.finish(model=f"{provider}/{name}", **WISHES)
+    assert ended.payloads[0].text == "hi"
+    body = model.requests[0].json
+    candidates = ("max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "seed", "reasoning_effort")
+    assert {field: body[field] for field in (*candidates, "options") if field in body} == fields
+
+
+@pytest.mark.parametrize("api", ["openai_chat", "openai_responses"])
+async def test_openai_gets_one_key_for_all_prompts_of_a_session(tmp_path: Path, model: ModelServer, api: str) -> None:
+    keys = []
+    async with speaking(tmp_path, model, api, "openai") as service:
+        for session_key in ("one", "one", "two"):
+            model.answer(LANGUAGES[api].text("hi"))
+            await service.finish(model="openai/gpt-5.2", session_key=session_key)
+            keys.append(model.requests[-1].json["prompt_cache_key"])
+    assert keys[0] == keys[1] != keys[2]
+
+
+async def test_another_service_gets_no_key(tmp_path: Path, model: ModelServer) -> None:
+    async with speaking(tmp_path, model, "openai_chat", "acme") as service:
+        model.answer(LANGUAGES["openai_chat"].text("hi"))
+        await service.finish(model="acme/m", session_key="one")
+    assert "prompt_cache_key" not in model.requests[0].json
+
+
+@pytest.mark.parametrize(
+    ("api", "schema_of"),
+    [
+        ("openai_chat", lambda body: body["response_format"]["json_schema"]),
+        ("openai_responses", lambda body: body["text"]["format"]),
+    ],
+)
+async def test_openai_holds_the_answer_to_its_schema_itself(
+    tmp_path: Path, model: ModelServer, api: str, schema_of: Any
+) -> None:
+    async with speaking(tmp_path, model, api, "openai") as service:
+        model.answer(LANGUAGES[api].text(ANSWER))
+        ended = await service.finish(model="openai/gpt-5.2", response_schema=SCHEMA)
+    assert dict(ended.output) == {"city": "Paris"}
+    sent = schema_of(model.requests[0].json)
+    assert (sent["name"], sent["schema"], sent["strict"]) == ("answer", SCHEMA, True)
+
+
+def speaking(home: Path, model: ModelServer, api: str, provider: str) -> Any:
+    """The service with one provider of this name and language."""
+    key = home / "key"
+    key.write_text("secret")
+    base_url = model.base_url.removesuffix("/v1")
+    toml = f'[models.providers.{provider}]\napi = "{api}"\nbase_url = "{base_url}"\napi_key_file = "{key}"\n'
+    return running_service(home / "home", toml=toml)
