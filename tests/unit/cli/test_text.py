@@ -13,6 +13,7 @@ from laneway.cli.text import (
     short_arguments,
     state_text,
     usage_text,
+    usd_text,
 )
 from laneway.v1 import run_pb2
 
@@ -76,6 +77,8 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 def test_usage_and_errors_are_words() -> None:
     usage = run_pb2.Usage(input_tokens=5, output_tokens=2, cache_read_tokens=3, reasoning_tokens=1, unavailable=True)
     assert usage_text(usage) == "5 tokens in, 2 out, 3 from cache, 1 reasoning (not all reported)"
+    assert usage_text(run_pb2.Usage(input_tokens=5, cost_usd=0.25)) == "5 tokens in, 0 out, $0.25"
+    assert usage_text(run_pb2.Usage(input_tokens=5, cost_usd=0)) == "5 tokens in, 0 out"
     error = run_pb2.RunError(reason="PROVIDER_AUTH", message="no", provider="openai", model="m", http_status=401)
     assert error_text(error) == "PROVIDER_AUTH: no (openai/m, HTTP 401)"
     assert state_text(run_pb2.RUN_STATE_TIMED_OUT) == "timed out"
@@ -85,3 +88,19 @@ def test_json_has_the_names_of_the_contract() -> None:
     usage = run_pb2.Usage(input_tokens=5)
     assert json.loads(json_line(usage)) == {"input_tokens": "5"}
     assert json.loads(json_line(usage, all_fields=True))["unavailable"] is False
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (1234.567, "$1,234.57"),
+        (1.0, "$1.00"),
+        (0.5, "$0.50"),
+        (0.0042, "$0.0042"),
+        (0.000001, "$0.000001"),
+        (0.0000001, "less than $0.000001"),
+        (0.9999999, "$1.00"),
+    ],
+)
+def test_costs_have_the_digits_that_matter(usd: float, text: str) -> None:
+    assert usd_text(usd) == text

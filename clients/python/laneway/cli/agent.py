@@ -7,6 +7,7 @@ import sys
 import uuid
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ from laneway.cli.connection import Connection
 from laneway.cli.exits import CliError, ExitCode, call_failed, exit_code_of
 from laneway.cli.options import AddressOption, JsonOption, read_duration, run_async
 from laneway.cli.render import RunView
+from laneway.cli.structured import print_output, read_schema
 from laneway.cli.views import JsonView, View
 from laneway.client import LanewayClient
 from laneway.errors import LanewayError
@@ -31,6 +33,10 @@ def agent(
     model: Annotated[str, typer.Option(metavar="PROVIDER/MODEL", help="The model; else that of the agent.")] = "",
     timeout: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How long the run may execute: 90, 10m, 2h; 0 = no limit.")
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A JSON Schema for the answer, which is then printed as JSON on stdout."),
     ] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="Added to the system prompt of this run.")] = "",
     idempotency_key: Annotated[
@@ -49,6 +55,7 @@ def agent(
       laneway agent "What is in this folder?" --session demo
       git diff | laneway agent - --system "Review this change."
       laneway agent "Count to three" --json | jq -r .assistant.delta
+      laneway agent "The largest city of Italy" --schema city.json | jq .name
     """
     request = agent_pb2.AgentRequest(
         message=sys.stdin.read() if message == "-" else message,
@@ -63,12 +70,21 @@ def agent(
     duration = read_duration(timeout)
     if duration is not None:
         request.timeout.CopyFrom(duration)
-    view: View = JsonView() if json else RunView(Console(highlight=False))
-    raise typer.Exit(int(run_async(send_and_follow(request, view, address))))
+    if schema is not None:
+        request.response_schema.CopyFrom(read_schema(schema))
+    view: View = JsonView() if json else RunView(Console(highlight=False, stderr=schema is not None))
+    raise typer.Exit(
+        int(run_async(send_and_follow(request, view, address, prints_output=schema is not None and not json)))
+    )
 
 
-async def send_and_follow(request: agent_pb2.AgentRequest, view: View, address: str | None) -> ExitCode:
-    """Send `request` and feed `view` until the run has ended, or Ctrl-C was pressed twice."""
+async def send_and_follow(
+    request: agent_pb2.AgentRequest, view: View, address: str | None, *, prints_output: bool = False
+) -> ExitCode:
+    """Send `request` and feed `view` until the run has ended, or Ctrl-C was pressed twice.
+
+    `prints_output`: the structured answer of a run that succeeded goes to stdout.
+    """
     async with Connection(address, os.environ, may_start=True, say=view.notice) as connection:
         response = await connection.client.agent(request)
         view.accepted(response)
@@ -77,7 +93,10 @@ async def send_and_follow(request: agent_pb2.AgentRequest, view: View, address: 
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, interrupts.interrupt)
         try:
-            return await following
+            code = await following
+            if prints_output and code is ExitCode.OK:
+                await print_output(connection.client, response.run_id)
+            return code
         except asyncio.CancelledError:
             if not interrupts.has_left:
                 raise

@@ -92,13 +92,28 @@ def parse_duration(text: str) -> Duration:
 
 
 def usage_text(usage: run_pb2.Usage) -> str:
-    """Tokens in words."""
+    """Tokens in words, and what they cost unless they were free or their price is not known."""
     words = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
     if usage.cache_read_tokens:
         words += f", {usage.cache_read_tokens} from cache"
     if usage.reasoning_tokens:
         words += f", {usage.reasoning_tokens} reasoning"
+    if usage.cost_usd > 0:
+        words += f", {usd_text(usage.cost_usd)}"
     return words + " (not all reported)" if usage.unavailable else words
+
+
+_LEAST_USD = 0.000001
+
+
+def usd_text(usd: float) -> str:
+    """`$12.35`, `$0.0042`: two digits behind the point, for less than a dollar up to six."""
+    if usd >= 1:
+        return f"${usd:,.2f}"
+    if usd < _LEAST_USD:
+        return f"less than ${_LEAST_USD:.6f}"
+    whole, _, rest = f"{usd:.6f}".partition(".")
+    return f"${whole}.{rest.rstrip('0').ljust(2, '0')}"
 
 
 def error_text(error: run_pb2.RunError) -> str:
