@@ -59,8 +59,9 @@ class ModelTurn:
             outcome, chunks = await self._stream(request, call)
             outcome = with_cost(outcome, request.facts.prices)
             if isinstance(outcome, Failed):
-                self._recorder.call_failed(outcome.partial.usage)
-                call.failed(error_type=outcome.error.reason, tokens=outcome.partial.usage, chunks=chunks)
+                used = outcome.partial.usage
+                self._recorder.call_failed(used)
+                call.failed(error_type=outcome.error.reason, tokens=used if used.total_tokens else None, chunks=chunks)
                 return outcome
             message = outcome.message
             call.succeeded(

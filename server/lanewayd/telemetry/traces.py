@@ -246,17 +246,18 @@ class ModelCallTrace:
             self._span.set_attributes(attributes)
         self._measure(tokens, chunks, "")
 
-    def failed(self, *, error_type: str, tokens: Tokens, chunks: int) -> None:
-        """The call failed."""
+    def failed(self, *, error_type: str, tokens: Tokens | None, chunks: int) -> None:
+        """The call failed. `tokens`: None = it was refused before anything was used."""
         if self._span.is_recording():
             self._span.set_attributes(_usage(tokens))
             fail(self._span, error_type)
         self._measure(tokens, chunks, error_type)
 
-    def _measure(self, tokens: Tokens, chunks: int, error_type: str) -> None:
+    def _measure(self, tokens: Tokens | None, chunks: int, error_type: str) -> None:
         metrics, now_s = self._telemetry.metrics, self._telemetry.monotonic()
         attributes = metrics.model_called(self._provider, self._model, now_s - self._started_s, error_type=error_type)
-        metrics.tokens_used(attributes, tokens)
+        if tokens is not None:
+            metrics.tokens_used(attributes, tokens)
         if chunks:
             per_chunk_s = (now_s - self._first_s) / (chunks - 1) if chunks > 1 else None
             metrics.chunks_received(attributes, self._first_s - self._started_s, per_chunk_s)

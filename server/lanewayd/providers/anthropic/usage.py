@@ -3,6 +3,7 @@
 from typing import Any
 
 from lanewayd.messages import Usage
+from lanewayd.providers.usage_fields import count_of
 
 _FIELDS = {
     "input_tokens": "input_tokens",
@@ -21,14 +22,10 @@ class UsageCounts:
 
     def take(self, value: Any) -> None:
         """The `usage` of an event."""
-        if not isinstance(value, dict):
-            return
         for theirs, ours in _FIELDS.items():
-            count = value.get(theirs)
-            if isinstance(count, bool) or not isinstance(count, int | float):
-                continue
-            if 0 <= count < 2**53:
-                self._counts[ours] = int(count)
+            count = count_of(value, theirs)
+            if count is not None:
+                self._counts[ours] = count
 
     def total(self) -> Usage:
         """Unavailable when no count came."""

@@ -10,6 +10,7 @@ from lanewayd.errors import ErrorCode
 from lanewayd.messages import StopReason, Usage
 from lanewayd.providers.failures import Fault, fault
 from lanewayd.providers.redaction import excerpt
+from lanewayd.providers.usage_fields import count_of
 
 USAGE_FIELDS = (
     "promptTokenCount",
@@ -102,25 +103,21 @@ def blocked_prompt(word: str, chunk: dict[str, Any]) -> Fault:
     return fault(ErrorCode.PROVIDER_REFUSED, what, said=said)
 
 
-def usage_of(fields: Mapping[str, Any]) -> Usage:
+def usage_of(fields: Mapping[str, Any]) -> Usage | None:
     """Tokens as we count them (R-5.87): input without the cached part, thoughts as a part of the output."""
-    cached = _count(fields.get("cachedContentTokenCount"))
-    thoughts = _count(fields.get("thoughtsTokenCount"))
-    prompt = _count(fields.get("promptTokenCount"))
+    prompt, answer = count_of(fields, "prompt_token_count"), count_of(fields, "candidates_token_count")
+    cached = count_of(fields, "cached_content_token_count")
+    thoughts = count_of(fields, "thoughts_token_count")
+    if prompt is answer is cached is thoughts is None:
+        return None
+    of_tools = count_of(fields, "tool_use_prompt_token_count") or 0
     return Usage(
-        input_tokens=max(0, prompt - cached) + _count(fields.get("toolUsePromptTokenCount")),
-        output_tokens=_count(fields.get("candidatesTokenCount")) + thoughts,
-        cache_read_tokens=cached,
-        reasoning_tokens=thoughts,
+        input_tokens=max(0, (prompt or 0) - (cached or 0)) + of_tools,
+        output_tokens=(answer or 0) + (thoughts or 0),
+        cache_read_tokens=cached or 0,
+        reasoning_tokens=thoughts or 0,
     )
 
 
 def _word(value: Any) -> str:
     return value if isinstance(value, str) and value not in _UNSPECIFIED else ""
-
-
-def _count(value: Any) -> int:
-    """A token count; int64 is what the contract can carry."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
-        return 0
-    return int(value)

@@ -125,7 +125,7 @@ class GeminiInterpreter:
             self._usage_fields = self._usage_fields | {name: fields[name] for name in USAGE_FIELDS if name in fields}
 
     def _usage(self) -> Usage:
-        return usage_of(self._usage_fields) if self._usage_fields else Usage(unavailable=True)
+        return usage_of(self._usage_fields) or Usage(unavailable=True)
 
 
 def _is_chunk(value: Any) -> bool:

@@ -18,6 +18,7 @@ from lanewayd.providers.openai_chat.answer import Answer
 from lanewayd.providers.openai_chat.chunk_fields import Part
 from lanewayd.providers.openai_chat.reasoning_tags import ReasoningTags
 from lanewayd.providers.surrogates import SurrogateJoiner
+from lanewayd.providers.usage_fields import count_of
 
 _THINKING_FIELDS = (THINKING_FIELD, "reasoning")
 _CUT_BY_LENGTH = "length"
@@ -155,14 +156,8 @@ def _arguments_of(name: str, value: Any) -> str:
 
 def _usage_of(line: dict[str, Any]) -> Usage | None:
     """Tokens of the prompt and of the answer; Ollama leaves out what it did not count."""
-    prompt, answer = _count(line.get("prompt_eval_count")), _count(line.get("eval_count"))
+    prompt, answer = count_of(line, "prompt_eval_count"), count_of(line, "eval_count")
     return None if prompt is None and answer is None else Usage(input_tokens=prompt or 0, output_tokens=answer or 0)
-
-
-def _count(value: Any) -> int | None:
-    """A token count; int64 is what the contract can carry."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-    return value if is_count else None
 
 
 def _failure_in(line: Any) -> Fault:

@@ -3,7 +3,7 @@
 import json
 from typing import Any, NamedTuple
 
-from lanewayd.messages import StopReason, Usage
+from lanewayd.messages import StopReason
 
 _PLAIN_FIELDS = frozenset(("content", "role"))
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
@@ -98,25 +98,6 @@ def content_of(delta: dict[str, Any]) -> list[Part]:
     return [part for part in parts if part.text]
 
 
-def usage_of(value: Any) -> Usage | None:
-    """Tokens as we count them (R-5.60): input without the cached part, reasoning as a part of the output."""
-    if not isinstance(value, dict):
-        return None
-    prompt = value.get("prompt_tokens_details")
-    prompt = prompt if isinstance(prompt, dict) else {}
-    completion = value.get("completion_tokens_details")
-    completion = completion if isinstance(completion, dict) else {}
-    cached = _count(prompt.get("cached_tokens")) or _count(value.get("prompt_cache_hit_tokens"))
-    written = _count(prompt.get("cache_write_tokens")) or _count(prompt.get("cache_creation_tokens"))
-    return Usage(
-        input_tokens=max(0, _count(value.get("prompt_tokens")) - cached - written),
-        output_tokens=_count(value.get("completion_tokens")),
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-        reasoning_tokens=_count(completion.get("reasoning_tokens")),
-    )
-
-
 def _details(delta: dict[str, Any]) -> list[dict[str, Any]]:
     details = delta.get("reasoning_details")
     return [item for item in details if isinstance(item, dict)] if isinstance(details, list) else []
@@ -130,10 +111,3 @@ def _joined(value: Any) -> str:
         return ""
     texts = [item.get("text") if isinstance(item, dict) else item for item in value]
     return "".join(text for text in texts if isinstance(text, str))
-
-
-def _count(value: Any) -> int:
-    """A token count; int64 is what the contract can carry."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
-        return 0
-    return int(value)

@@ -20,7 +20,6 @@ from lanewayd.providers.openai_chat.chunk_fields import (
     first_choice,
     plain_text_of,
     reasoning_of,
-    usage_of,
 )
 from lanewayd.providers.openai_chat.reasoning_tags import ReasoningTags
 from lanewayd.providers.openai_chat.resend import ResendFilter
@@ -28,6 +27,7 @@ from lanewayd.providers.openai_chat.tool_call_assembly import ToolCallAssembly
 from lanewayd.providers.redaction import excerpt
 from lanewayd.providers.sse import SseEvent, SseParser
 from lanewayd.providers.surrogates import SurrogateJoiner
+from lanewayd.providers.usage_fields import usage_of
 
 MAX_QUEUED_BYTES = 256_000
 MAX_QUEUED_BEHIND_LEGACY_CALL = 1_024

@@ -14,9 +14,10 @@ from lanewayd.providers.call_ids import CallIds
 from lanewayd.providers.failures import Fault, classify_error_body, fault
 from lanewayd.providers.interface import Done, StreamEvent
 from lanewayd.providers.json_events import JsonEvent, ResponseRefused
-from lanewayd.providers.openai_responses.item_fields import index_of, text_of, usage_of
+from lanewayd.providers.openai_responses.item_fields import index_of, text_of
 from lanewayd.providers.openai_responses.output import Output, OutputRefused
 from lanewayd.providers.redaction import excerpt
+from lanewayd.providers.usage_fields import usage_of
 
 _PREFIX = "response."
 _ENDINGS = frozenset(f"{_PREFIX}{word}" for word in ("completed", "incomplete", "failed", "cancelled", "done"))

@@ -7,7 +7,7 @@ service can go on thinking where it stopped; of messages and calls there is what
 import json
 from typing import Any, Literal
 
-from lanewayd.messages import Usage, valid_text
+from lanewayd.messages import valid_text
 
 ItemKind = Literal["message", "reasoning", "function_call"]
 _PHASES = ("commentary", "final_answer")
@@ -86,23 +86,6 @@ def item_of_signature(signature: str, kind: ItemKind) -> dict[str, Any]:
     return item if isinstance(item, dict) and item.get("type") == kind else {}
 
 
-def usage_of(value: Any) -> Usage | None:
-    """Tokens as we count them (R-5.72): input without the cached part, reasoning as a part of the output."""
-    if not isinstance(value, dict):
-        return None
-    input_details, output_details = value.get("input_tokens_details"), value.get("output_tokens_details")
-    input_details = input_details if isinstance(input_details, dict) else {}
-    output_details = output_details if isinstance(output_details, dict) else {}
-    cached, written = _count(input_details.get("cached_tokens")), _count(input_details.get("cache_write_tokens"))
-    return Usage(
-        input_tokens=max(0, _count(value.get("input_tokens")) - cached - written),
-        output_tokens=_count(value.get("output_tokens")),
-        cache_read_tokens=cached,
-        cache_write_tokens=written,
-        reasoning_tokens=_count(output_details.get("reasoning_tokens")),
-    )
-
-
 def index_of(value: Any) -> int | None:
     """An output or summary index."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -115,9 +98,3 @@ def _signature(kind: ItemKind, fields: dict[str, Any]) -> str:
 
 def _parts(value: Any) -> list[dict[str, Any]]:
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
-
-
-def _count(value: Any) -> int:
-    """A token count; int64 is what the contract can carry."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-    return value if is_count else 0

@@ -274,9 +274,11 @@ def test_usage_counts_thoughts_as_output_and_the_cache_apart() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "7", True, -1, 2**60, float("nan"), {}, []])
-def test_counts_that_are_none_read_as_zero(value: Any) -> None:
-    usage = message_of(chunk({"text": "a"}, finish="STOP", usage={"promptTokenCount": value})).usage
-    assert usage == Usage()
+def test_counts_that_are_none_read_as_absent(value: Any) -> None:
+    said = {"promptTokenCount": value}
+    assert message_of(chunk({"text": "a"}, finish="STOP", usage=said)).usage == Usage(unavailable=True)
+    some = message_of(chunk({"text": "a"}, finish="STOP", usage={**said, "candidatesTokenCount": 1})).usage
+    assert some == Usage(0, 1)
 
 
 # Bodies of other shapes

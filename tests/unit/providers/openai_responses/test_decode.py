@@ -268,7 +268,8 @@ def test_usage_comes_with_the_end() -> None:
     assert message_of(text(0, "a"), completed(usage=usage)).usage == Usage(30, 20, 60, 10, 12)
     assert message_of(text(0, "a"), completed()).usage == Usage(unavailable=True)
     odd = {"input_tokens": -1, "output_tokens": "7", "input_tokens_details": [], "output_tokens_details": None}
-    assert message_of(text(0, "a"), completed(usage=odd)).usage == Usage()
+    assert message_of(text(0, "a"), completed(usage=odd)).usage == Usage(unavailable=True)
+    assert message_of(text(0, "a"), completed(usage={**odd, "output_tokens": 7})).usage == Usage(0, 7)
 
 
 def test_without_calls_a_completed_answer_is_a_stop() -> None:
