@@ -9,14 +9,14 @@ import ipaddress
 import os
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lanewayd.errors import StartupError
 from lanewayd.settings_models import DEFAULT_AGENT, AgentSettings, ProviderSettings
-from lanewayd.settings_reader import NamePath, Raw, Reader, Tree, merge, put_text, read_toml, setting_names
+from lanewayd.settings_reader import NamePath, Raw, Reader, Tree, dotted, merge, put_text, read_toml, setting_names
 from lanewayd.settings_rules import MIB, is_agent_id, is_postgresql_url
 from lanewayd.settings_schema import Settings
 
@@ -150,7 +150,8 @@ def _environment_layer(environ: Mapping[str, str]) -> Tree:
 def _flag_layer(flags: Flags) -> Tree:
     layer: Tree = {}
     for name, text in flags.settings.items():
-        put_text(layer, tuple(name.split(".")), Raw(text, f"flag --set {name}", is_text=True))
+        path = tuple(part.strip('"') for part in re.findall(r'"[^"]*"|[^.]+', name)) or (name,)
+        put_text(layer, path, Raw(text, f"flag --set {name}", is_text=True))
     return layer
 
 
@@ -164,7 +165,7 @@ def _read(start: Settings, tree: Tree, reader: Reader) -> Settings:
 
     def entry_base(path: NamePath, entry_type: type) -> Any:
         if entry_type is AgentSettings:
-            return replace(defaults, max_concurrent=None)
+            return replace(defaults, max_concurrent=None, fallbacks=None)
         if entry_type is ProviderSettings:
             return KNOWN_PROVIDERS.get(path[-1], ProviderSettings())
         return entry_type()
@@ -216,6 +217,7 @@ def _is_loopback(host: str) -> bool:
 def _check_together(settings: Settings) -> None:
     """What a single value cannot show."""
     _check_agents(settings)
+    _check_models(settings)
     _check_providers(settings)
     limits = settings.limits
     if limits.max_receive_bytes < limits.max_message_bytes + limits.max_extra_system_prompt_bytes + MIB:
@@ -238,17 +240,40 @@ def _check_agents(settings: Settings) -> None:
             raise StartupError(f"`agents.list.{agent_id}`: an agent id has a-z 0-9 _ - only, at most 64")
         if agent.max_concurrent is not None:
             raise StartupError(f"`agents.list.{agent_id}.max_concurrent` is not available in this version")
-    models = {"agents.defaults.model": settings.agents.defaults.model}
-    models |= {f"agents.list.{agent_id}.model": agent.model for agent_id, agent in settings.agents.list.items()}
-    for name, model in models.items():
-        provider = (model or SCRIPTED_PROVIDER).partition("/")[0].lower()
-        if provider not in OWN_PROVIDERS and provider not in settings.models.providers:
-            source = settings.sources.get(name, "from `agents.defaults.model`")
-            known = ", ".join(sorted(settings.models.providers))
-            raise StartupError(
-                f"`{name}` = {model!r} ({source}): there is no provider {provider!r}; known: {known}, "
-                f"{', '.join(OWN_PROVIDERS)}. Add [models.providers.{provider}] or change it"
-            )
+
+
+def _check_models(settings: Settings) -> None:
+    """What names a model must name a provider that there is, or an alias."""
+    aliases = {alias.lower() for alias in settings.models.aliases}
+    for name, model in _named_models(settings):
+        provider, slash, _ = model.lower().partition("/")
+        if (slash and provider in (*OWN_PROVIDERS, *settings.models.providers)) or (not slash and provider in aliases):
+            continue
+        own = settings.sources.get(name) or settings.sources.get(f"agents.defaults.{name.rpartition('.')[2]}")
+        place = f"`{name}` = {model!r} ({own})" if own else f"`{name}`"
+        if not slash:
+            raise StartupError(f"{place}: expected provider/model, or the name of an alias in [models.aliases]")
+        known = ", ".join(sorted(settings.models.providers))
+        raise StartupError(
+            f"{place}: there is no provider {provider!r}; known: {known}, "
+            f"{', '.join(OWN_PROVIDERS)}. Add [models.providers.{provider}] or change it"
+        )
+
+
+def _named_models(settings: Settings) -> Iterator[tuple[str, str]]:
+    """(name of the setting, the model it names), of all that name one."""
+    agents = {"agents.defaults": settings.agents.defaults}
+    agents |= {f"agents.list.{agent_id}": agent for agent_id, agent in settings.agents.list.items()}
+    for section_name, agent in agents.items():
+        for name, model in (("model", agent.model), ("image_model", agent.image_model)):
+            if model:
+                yield f"{section_name}.{name}", model
+        for model in agent.fallbacks or ():
+            yield f"{section_name}.fallbacks", model
+    for alias, model in settings.models.aliases.items():
+        yield f"models.aliases.{alias}", model
+    for reference in settings.models.catalog:
+        yield dotted(("models", "catalog", reference)), reference
 
 
 def _check_providers(settings: Settings) -> None:

@@ -1,5 +1,6 @@
 """What the store keeps: runs, sessions, transcript entries and tool-call rows. Pure values."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
@@ -188,6 +189,10 @@ class SessionSettings:
     """A ReasoningVisibility."""
     trace: bool | None = None
     queue_mode: str = ""
+
+
+Adapt = Callable[[RunRequest, SessionSettings], RunRequest]
+"""What a request is for a session with these settings. Pure; what it raises refuses the message."""
 
 
 @dataclass(frozen=True, slots=True)

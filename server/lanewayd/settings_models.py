@@ -5,17 +5,54 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lanewayd.settings_rules import is_base_url, is_model_reference, is_variable, section, setting
+from lanewayd.messages import ThinkingLevel
+from lanewayd.settings_rules import (
+    entries,
+    is_base_url,
+    is_model_name,
+    is_model_pattern,
+    is_model_reference,
+    is_variable,
+    section,
+    setting,
+)
 
 DEFAULT_AGENT = "main"
+
+
+_LEVELS = ", ".join(level.value for level in ThinkingLevel)
+_MODEL_WORDS = "provider/model or the name of an alias"
+
+
+def is_thinking_level(text: str) -> bool:
+    """Whether `text` names a level, in one of the spellings people use."""
+    return ThinkingLevel.of(text) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPolicySettings:
+    """Which models a request or a session may name."""
+
+    allow: tuple[str, ...] = setting((), accepts=is_model_pattern, expectation=f"{_MODEL_WORDS}, or provider/*")
+    """Empty: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
     """One agent. In `agents.list.<id>` what is not given comes from `agents.defaults`."""
 
-    model: str | None = setting(None, accepts=is_model_reference, expectation="provider/model")
+    model: str | None = setting(None, accepts=is_model_name, expectation=_MODEL_WORDS)
     """None: the first provider whose key is in the environment, else the embedded model."""
+    fallbacks: tuple[str, ...] | None = setting(None, accepts=is_model_name, expectation=_MODEL_WORDS)
+    """Models that take over when `model` fails, in this order. None in an agent: those of the defaults if the model is
+    theirs too, else none."""
+    image_model: str | None = setting(None, accepts=is_model_name, expectation=_MODEL_WORDS)
+    """Answers messages with images where the model cannot see."""
+    model_policy: ModelPolicySettings = section(ModelPolicySettings)
+    thinking: str | None = setting(None, accepts=is_thinking_level, expectation=f"one of {_LEVELS}")
+    """None: what the model has for it."""
+    context_tokens: int | None = setting(None, low=1)
+    """Lowers the context window of whichever model is used. None: not at all."""
     timeout_seconds: float = setting(172_800.0, low=0)
     """Budget of a run; 0 = unlimited."""
     max_turns: int = setting(0, low=0)
@@ -79,6 +116,35 @@ class LocalModelSettings:
     gguf: Path | None = setting(None)
 
 
+THINKING_FORMATS = ("", "zai", "qwen", "qwen-chat-template", "together")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSettings:
+    """What is known of a model, over what the catalogue knows. None: as there, else as of a model nobody knows."""
+
+    context_window: int | None = setting(None, low=1)
+    context_tokens: int | None = setting(None, low=1)
+    """Of `context_window` no more than this is used."""
+    max_output_tokens: int | None = setting(None, low=1)
+    input: tuple[str, ...] | None = setting(
+        None, accepts=("text", "image").__contains__, expectation='a list of "text" and "image"'
+    )
+    reasoning: bool | None = setting(None)
+    supported_reasoning_efforts: tuple[str, ...] | None = setting(
+        None, accepts=is_thinking_level, expectation=f"a list of {_LEVELS}"
+    )
+    reasoning_effort_map: Mapping[str, str] = entries(names=is_thinking_level, name_expectation=f"one of {_LEVELS}")
+    """Level -> what is sent for it; an empty text: the model does not have the level."""
+    thinking_format: str | None = setting(None, choices=THINKING_FORMATS)
+    replay_reasoning: bool | None = setting(None)
+    price_input: float | None = setting(None, low=0)
+    """USD per million tokens, as the others."""
+    price_output: float | None = setting(None, low=0)
+    price_cache_read: float | None = setting(None, low=0)
+    price_cache_write: float | None = setting(None, low=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelsSettings:
     """How models are reached."""
@@ -90,3 +156,8 @@ class ModelsSettings:
     first_event_timeout_seconds: float | None = setting(None, low=0.001)
     """Longest wait for the first event. None: as the others."""
     local: LocalModelSettings = section(LocalModelSettings)
+    aliases: Mapping[str, str] = entries(accepts=is_model_reference, expectation="provider/model")
+    """Another name -> the model it stands for."""
+    catalog: Mapping[str, CatalogSettings] = entries(
+        names=is_model_reference, name_expectation='provider/model, in quotes: [models.catalog."acme/large"]'
+    )

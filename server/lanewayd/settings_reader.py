@@ -135,22 +135,27 @@ class Reader:
                 if isinstance(node, Raw):
                     raise StartupError(f"`{dotted(here)}` ({node.source}) is a section, not a setting")
                 below = getattr(base, name)
-                values[name] = self._entries(entry_type, node, here) if entry_type else self.build(below, node, here)
+                values[name] = (
+                    self._entries(entry_type, node, here, rule) if entry_type else self.build(below, node, here)
+                )
             else:
                 values[name] = self._value(node, value_type, rule, here)
         return dataclasses.replace(base, **values)
 
-    def _entries(self, entry_type: type, tree: Tree, path: NamePath) -> Mapping[str, Any]:
+    def _entries(self, entry_type: type, tree: Tree, path: NamePath, rule: Rule) -> Mapping[str, Any]:
         entries = {}
         for name, node in tree.items():
             here = (*path, name)
-            if isinstance(node, Raw):
+            if isinstance(node, Raw) and entry_type is not str:
                 raise StartupError(f"`{dotted(here)}` ({node.source}) is a section, not a setting")
-            if not is_name(name):
-                raise StartupError(
-                    f"`{dotted(here)}` ({_source(node)}): a name is letters, digits and _ . -, at most 64"
-                )
-            entries[name] = self.build(self.entry_base(here, entry_type), node, here)
+            if not (rule.names or is_name)(name):
+                words = rule.name_expectation or "letters, digits and _ . -, at most 64"
+                raise StartupError(f"`{dotted(here)}` ({_source(node)}): a name is {words}")
+            entries[name] = (
+                self._value(node, str, rule, here)
+                if entry_type is str
+                else self.build(self.entry_base(here, entry_type), typing.cast(Tree, node), here)
+            )
         return types.MappingProxyType(entries)
 
     def _value(self, node: Raw | Tree, value_type: Any, rule: Rule, path: NamePath) -> Any:
@@ -189,10 +194,10 @@ class Reader:
 
 
 def _entry_type(value_type: Any) -> type | None:
-    """The type of the entries if `value_type` is a section with free names."""
-    arguments = typing.get_args(value_type)
-    is_table = typing.get_origin(value_type) is not None and len(arguments) == 2 and is_dataclass(arguments[1])
-    return typing.cast(type, arguments[1]) if is_table else None
+    """The type of the entries if `value_type` is a section with free names: a section of its own, or str."""
+    if typing.get_origin(value_type) is not Mapping:
+        return None
+    return typing.cast(type, typing.get_args(value_type)[1])
 
 
 def _concrete(value_type: Any) -> type:
@@ -260,8 +265,8 @@ def setting_names(section_type: type, prefix: NamePath = (), *, skip: frozenset[
         value_type = hints[member.name]
         if member.name in skip:
             continue
-        if entry_type := _entry_type(value_type):
-            names += setting_names(entry_type, (*here, "NAME"))
+        if (entry_type := _entry_type(value_type)) and is_dataclass(entry_type):
+            names += setting_names(typing.cast(type, entry_type), (*here, "NAME"))
         elif is_dataclass(value_type):
             names += setting_names(typing.cast(type, value_type), here)
         else:

@@ -26,6 +26,9 @@ class Rule:
     """The value is never shown: it may be a secret that was put into the wrong place."""
     expectation: str = ""
     accepts: Callable[[str], bool] | None = None
+    names: Callable[[str], bool] | None = None
+    """Of a section with free names: what a name must meet instead of `is_name`."""
+    name_expectation: str = ""
 
 
 def setting(default: Any, **rule: Any) -> Any:
@@ -36,6 +39,11 @@ def setting(default: Any, **rule: Any) -> Any:
 def later() -> Any:
     """A reserved name without a capability behind it yet."""
     return field(default=None, metadata={"rule": Rule(is_later=True)})
+
+
+def entries(**rule: Any) -> Any:
+    """A section with free names that has a Rule: for the names, and for the values where they are texts."""
+    return field(default_factory=dict, metadata={"rule": Rule(**rule)})
 
 
 def section(section_type: type) -> Any:
@@ -78,6 +86,16 @@ def is_model_reference(text: str) -> bool:
     """`provider/model`, split at the first slash."""
     provider, slash, model = text.partition("/")
     return bool(slash) and is_name(provider) and bool(model) and model == model.strip()
+
+
+def is_model_name(text: str) -> bool:
+    """`provider/model`, or a name without a slash: of an alias."""
+    return is_model_reference(text) or is_name(text)
+
+
+def is_model_pattern(text: str) -> bool:
+    """What an allow-list may hold: a model, an alias, or the beginning of a reference and `*` for all that follows."""
+    return is_model_name(text) or (text.endswith("/*") and is_name(text.partition("/")[0]) and "*" not in text[:-1])
 
 
 def is_store_url(text: str) -> bool:

@@ -63,8 +63,8 @@ def _node(value_type: Any, rule: Rule) -> dict[str, Any]:
     if origin is tuple:
         return {"type": "array", "items": {"type": "string"}}
     if origin is not None:
-        names = {"pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"}
-        return {"type": "object", "propertyNames": names, "additionalProperties": _section(arguments[1])}
+        names = {"minLength": 1} if rule.names else {"pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"}
+        return {"type": "object", "propertyNames": names, "additionalProperties": _node(arguments[1], Rule())}
     node: dict[str, Any] = {"type": {bool: "boolean", int: "integer", float: "number"}.get(value_type, "string")}
     if rule.choices:
         node["enum"] = list(rule.landed or rule.choices)

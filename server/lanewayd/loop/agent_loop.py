@@ -12,7 +12,16 @@ from lanewayd.loop.limits import NO_BUDGET, Budget, budget_error, no_tools_error
 from lanewayd.loop.structured import AnswerJudge
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
-from lanewayd.messages import UNKNOWN_MODEL, AssistantMessage, Message, ModelFacts, RunError, StopReason, ToolCall
+from lanewayd.messages import (
+    UNKNOWN_MODEL,
+    AssistantMessage,
+    Message,
+    ModelFacts,
+    RunError,
+    StopReason,
+    ThinkingLevel,
+    ToolCall,
+)
 from lanewayd.providers.interface import Failed, ModelRequest
 from lanewayd.tools.interface import Toolset
 
@@ -27,6 +36,7 @@ class LoopPlan:
     max_turns: int
     idle_timeout_cap_s: float | None
     facts: ModelFacts = UNKNOWN_MODEL
+    thinking: ThinkingLevel | None = None
     budget: Budget = NO_BUDGET
     max_output_tokens: int = 0
     temperature: float | None = None
@@ -104,6 +114,7 @@ class AgentLoop:
             tools=self._toolset.specs,
             idle_timeout_cap_s=self._plan.idle_timeout_cap_s,
             facts=self._plan.facts,
+            thinking=self._plan.thinking,
             max_output_tokens=self._plan.max_output_tokens,
             temperature=self._plan.temperature,
             seed=self._plan.seed,

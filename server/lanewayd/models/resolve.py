@@ -1,7 +1,7 @@
-"""Which model a run uses. Pure: values of the settings in, a choice or an error with advice out."""
+"""Which model a run uses. Pure: values of the settings in, a choice or an error with advice out. Spec 04, section 2."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
@@ -21,14 +21,32 @@ DEFAULT_MODELS: Mapping[str, str] = {
 
 
 class ModelSource(StrEnum):
-    """Who named the model; the value says it in errors."""
+    """Who named the model. Stored with the run: it says whether others may take over."""
 
-    REQUEST = "the request"
-    SESSION = "the session"
-    AGENT = "the settings of the agent"
-    DEFAULTS = "agents.defaults.model"
-    ENVIRONMENT = "the environment"
-    EMBEDDED = "being the only one there is"
+    REQUEST = "request"
+    SESSION = "session"
+    AGENT = "agent"
+    DEFAULTS = "defaults"
+    ENVIRONMENT = "environment"
+    EMBEDDED = "embedded"
+
+    @property
+    def words(self) -> str:
+        """For errors: what the model is named by."""
+        return _SOURCE_WORDS.get(self, self.value)
+
+    @property
+    def is_override(self) -> bool:
+        """A caller named it, so that the allow-list counts and nothing takes over."""
+        return self in (ModelSource.REQUEST, ModelSource.SESSION)
+
+
+_SOURCE_WORDS = {
+    ModelSource.REQUEST: "the request",
+    ModelSource.SESSION: "the session",
+    ModelSource.AGENT: "the settings of the agent",
+    ModelSource.DEFAULTS: "agents.defaults.model",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +75,16 @@ class EmbeddedModel:
 
 @dataclass(frozen=True, slots=True)
 class ModelWishes:
-    """A reference `provider/model` from each place that may name one; empty = it does not."""
+    """What each place names that may name a model, as people write it; empty = it names none."""
 
     request: str = ""
     session: str = ""
     agent: str = ""
     defaults: str = ""
+    allow: tuple[str, ...] = ()
+    """What request and session may name (R-4.9); empty = anything."""
+    allow_key: str = ""
+    """The setting that says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +101,73 @@ class ModelChoice:
         return f"{self.provider}/{self.model}"
 
 
+@dataclass(frozen=True, slots=True)
+class ModelNames:
+    """What stands for a model besides `provider/model`."""
+
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Alias in lower case -> `provider/model`."""
+    listed: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Provider that can be used -> the models known of it, in lower case."""
+
+    def full(self, named: str, source: ModelSource) -> str:
+        """`provider/model` for what somebody named (R-4.6, R-4.7): an alias goes before the only provider that lists
+        such a model. Raises like `resolve_model` for a name that is neither."""
+        if "/" in named:
+            return named
+        alias = self.aliases.get(named.lower())
+        if alias is not None:
+            return alias
+        owners = [provider for provider, models in self.listed.items() if named.lower() in models]
+        if len(owners) == 1:
+            return f"{owners[0]}/{named}"
+        problem = f"the model {named!r} is not of the form provider/model and no alias"
+        if owners:
+            problem += f"; there is {' and '.join(f'{owner}/{named}' for owner in sorted(owners))}"
+        raise _unknown(source, problem)
+
+
+def is_allowed(reference: str, allow: Sequence[str], aliases: Mapping[str, str]) -> bool:
+    """Whether an allow-list has `provider/model`: as itself, under an alias, or below `provider/*`. Empty = it has."""
+    if not allow:
+        return True
+    wanted = reference.lower()
+    for pattern in map(str.lower, allow):
+        beginning = pattern.removesuffix("*")
+        if (beginning != pattern and wanted.startswith(beginning)) or wanted == aliases.get(pattern, pattern).lower():
+            return True
+    return False
+
+
+def chain(
+    requested: str, source: ModelSource, *, own: Sequence[str] | None, defaults: Sequence[str], primary: str
+) -> tuple[str, ...]:
+    """The references of a run's models in the order in which they are called (R-4.67, R-4.68, and "strict" in 04, 2.1).
+
+    `own`: the fallbacks that the agent's settings give, None if they give none; `defaults`: those of all agents;
+    `primary`: the model of all agents, so that a chain can settle back. No model comes twice.
+    """
+    if source.is_override or (own is None and source is ModelSource.AGENT):
+        return (requested,)
+    references = (requested, *own) if own is not None else (requested, *defaults, primary)
+    unique: dict[str, str] = {}
+    for reference in filter(None, references):
+        unique.setdefault(reference.lower(), reference)
+    return tuple(unique.values())
+
+
 def resolve_model(
-    wishes: ModelWishes, providers: Mapping[str, ProviderFacts], embedded: Callable[[], EmbeddedModel]
+    wishes: ModelWishes,
+    providers: Mapping[str, ProviderFacts],
+    embedded: Callable[[], EmbeddedModel],
+    names: ModelNames = ModelNames(),
 ) -> ModelChoice:
     """The model of the highest place that names one: request, session, agent, defaults; else DEFAULT_MODELS, else the
     embedded one. `embedded` is called only where that one is meant: looking for it may take a while.
 
     A place that names one is final: what it names is used or refused, never replaced. Raises FieldError MODEL_UNKNOWN
-    for a reference of the request that is malformed or names no provider, LanewayError MODEL_NOT_CONFIGURED, whose text
-    says what to set, in all other cases.
+    for a reference of the request that is malformed, names no provider or is not allowed, LanewayError
+    MODEL_NOT_CONFIGURED, whose text says what to set, in all other cases.
     """
     for source, reference in (
         (ModelSource.REQUEST, wishes.request),
@@ -96,7 +176,10 @@ def resolve_model(
         (ModelSource.DEFAULTS, wishes.defaults),
     ):
         if reference:
-            return _named_model(reference, source, providers, embedded)
+            choice = _named_model(names.full(reference, source), source, providers, embedded)
+            if source.is_override:
+                _check_allowed(choice, wishes, names)
+            return choice
     for provider, model in DEFAULT_MODELS.items():
         facts = providers.get(provider)
         if facts is not None and facts.has_key:
@@ -132,10 +215,19 @@ def _named_model(
     if not facts.has_key:
         raise LanewayError(
             ErrorCode.MODEL_NOT_CONFIGURED,
-            f"the model {reference!r} (named by {source.value}) has no key: set {facts.key_source} for the server, or "
+            f"the model {reference!r} (named by {source.words}) has no key: set {facts.key_source} for the server, or "
             f"`models.providers.{provider}.api_key_env` or `api_key_file`",
         )
     return ModelChoice(provider, model, source)
+
+
+def _check_allowed(choice: ModelChoice, wishes: ModelWishes, names: ModelNames) -> None:
+    if not is_allowed(choice.reference, wishes.allow, names.aliases):
+        problem = (
+            f"the model {choice.reference!r} is not allowed here: `{wishes.allow_key}` has {', '.join(wishes.allow)}; "
+            "name one of those, or add it there"
+        )
+        raise _unknown(choice.source, problem)
 
 
 def _embedded_model(reference: str, source: ModelSource, embedded: EmbeddedModel) -> ModelChoice:
@@ -144,7 +236,7 @@ def _embedded_model(reference: str, source: ModelSource, embedded: EmbeddedModel
     if embedded.problem:
         raise LanewayError(
             ErrorCode.MODEL_NOT_CONFIGURED,
-            f"the model {reference!r} (named by {source.value}) cannot be used: {embedded.problem}",
+            f"the model {reference!r} (named by {source.words}) cannot be used: {embedded.problem}",
         )
     return ModelChoice(LOCAL_PROVIDER, embedded.model, source)
 
@@ -157,4 +249,4 @@ def _unknown(source: ModelSource, problem: str) -> LanewayError:
     """Only what the request names is the caller's fault; the rest is a matter of the settings."""
     if source is ModelSource.REQUEST:
         return FieldError(ErrorCode.MODEL_UNKNOWN, "model", problem)
-    return LanewayError(ErrorCode.MODEL_NOT_CONFIGURED, f"{problem}; it is named by {source.value}")
+    return LanewayError(ErrorCode.MODEL_NOT_CONFIGURED, f"{problem}; it is named by {source.words}")

@@ -43,7 +43,6 @@ _ENUM_FIELDS = {
 
 _REFUSED_WHEN_SET = (
     "attachments",
-    "thinking",
     "deliver",
     "best_effort_deliver",
     "prompt_mode",
@@ -89,6 +88,7 @@ def new_message(request: agent_pb2.AgentRequest, *, tenant: str, traceparent: st
         tools_allow=_tool_names(request, "tools_allow", limits),
         tools_deny=_tool_names(request, "tools_deny", limits),
         max_turns=_at_least_one(request, "max_turns", "the agent's setting"),
+        thinking=_thinking(request),
         max_output_tokens=_at_least_one(request, "max_output_tokens", "the model's own limit"),
         temperature=_temperature(request),
         seed=request.seed if request.HasField("seed") else None,
@@ -179,6 +179,13 @@ def _at_least_one(request: agent_pb2.AgentRequest, field: str, absent: str) -> i
     if number < 1:
         raise FieldError(ErrorCode.FIELD_INVALID, field, f"{field} is at least 1; absent is {absent}.")
     return number
+
+
+def _thinking(request: agent_pb2.AgentRequest) -> str:
+    """The level as records have it; empty when nothing was said."""
+    if not request.thinking:
+        return ""
+    return agent_pb2.ThinkingLevel.Name(request.thinking).removeprefix("THINKING_LEVEL_").lower()
 
 
 def _temperature(request: agent_pb2.AgentRequest) -> float | None:

@@ -100,6 +100,7 @@ class Execution:
         plan = LoopPlan(
             model=candidate.model,
             facts=candidate.facts,
+            thinking=candidate.thinking,
             budget=budget,
             max_output_tokens=run.request.max_output_tokens,
             temperature=run.request.temperature,

@@ -38,6 +38,8 @@ class NewMessage:
     tools_allow: tuple[str, ...] = ()
     tools_deny: tuple[str, ...] = ()
     max_turns: int = 0
+    thinking: str = ""
+    """A ThinkingLevel."""
     max_output_tokens: int = 0
     temperature: float | None = None
     seed: int | None = None

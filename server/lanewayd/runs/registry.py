@@ -17,6 +17,7 @@ from lanewayd.queueing.modes import QueueDefaults
 from lanewayd.records import Run, RunRequest, RunState
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.interface import AbortReceipt, NewMessage, WaitOutcome, WaitResult
+from lanewayd.runs.model_of_message import ModelCatalog, ModelOfMessage
 from lanewayd.runs.outcome import StopCause
 from lanewayd.runs.scheduler import Scheduler
 from lanewayd.sessions.keys import DEFAULT_AGENT, agent_of, canonical_key, normal_agent_id, one_off_key
@@ -40,7 +41,7 @@ ABORT_ANSWER_S = 5.0
 KEY_KEPT_FOR = timedelta(hours=24)
 
 
-class AgentCatalog(Protocol):
+class AgentCatalog(ModelCatalog, Protocol):
     """The agents of the settings."""
 
     def has(self, agent_id: str) -> bool:
@@ -51,9 +52,6 @@ class AgentCatalog(Protocol):
 
     def max_turns(self, agent_id: str) -> int:
         """Model calls of a run at most; 0 = unlimited."""
-
-    def model(self, agent_id: str, requested: str) -> str:
-        """`provider/model` for a run. Raises MODEL_UNKNOWN, MODEL_NOT_CONFIGURED."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,18 +268,20 @@ class RunRegistry:
 
     def _command(self, message: NewMessage, key: IdempotencyKey | None, session_key: str, agent_id: str) -> AcceptRun:
         timeout_s = self._agents.timeout_s(agent_id) if message.timeout_s is None else message.timeout_s
+        model = ModelOfMessage.of(self._agents, agent_id, requested=message.model, thinking=message.thinking)
         request = RunRequest(
             message=message.message,
             agent_id=agent_id,
             lane=message.lane.strip(),
             priority=message.priority,
-            model=self._agents.model(agent_id, message.model),
+            model="",  # the session may have a say: `adapt`
             timeout_s=timeout_s,
             extra_system_prompt=message.extra_system_prompt,
             label=message.label,
             tools_allow=message.tools_allow,
             tools_deny=message.tools_deny,
             max_turns=message.max_turns or self._agents.max_turns(agent_id),
+            thinking=message.thinking,
             max_output_tokens=message.max_output_tokens,
             temperature=message.temperature,
             seed=message.seed,
@@ -301,6 +301,7 @@ class RunRegistry:
             run_id=self._ids.run(),
             session=SessionSelector(session_key, message.session_id, agent_id, message.label, self._ids.session()),
             request=request,
+            adapt=model.adapt,
             key=key,
             now=self._clock.now(),
             max_depth=self._limits.max_depth,

@@ -17,7 +17,7 @@ from typing import Protocol
 from lanewayd.errors import LanewayError
 from lanewayd.events import EventPayload, NewEvent, StoredEvent
 from lanewayd.messages import Payload, RunError, Usage
-from lanewayd.records import Entry, NewEntry, QueueMode, Run, RunRequest, RunState, Session, ToolCallRow
+from lanewayd.records import Adapt, Entry, NewEntry, QueueMode, Run, RunRequest, RunState, Session, ToolCallRow
 
 
 class EventCodec(Protocol):
@@ -82,6 +82,8 @@ class AcceptRun:
     max_depth: int
     default_queue_mode: QueueMode = QueueMode.FOLLOWUP
     """Holds when neither the request nor the session names one."""
+    adapt: Adapt | None = None
+    """Called by the writer for a run that is new. None: the request is the same for each session."""
     refusal: LanewayError | None = None
     """Set: no new run may come in, so only a duplicate is answered, everything else with this."""
 

@@ -172,7 +172,7 @@ def _model_checks(question: Question, settings: Settings, models: ModelServices)
 def _model_of(agent: str, settings: Settings, models: ModelServices) -> AgentModel:
     is_named = settings.agents.list[agent].model is not None
     try:
-        return AgentModel(agent, reference=models.model(agent, ""), is_named=is_named)
+        return AgentModel(agent, reference=models.choose(agent).reference, is_named=is_named)
     except LanewayError as error:
         return AgentModel(agent, problem=error.message, is_named=is_named)
 

@@ -18,6 +18,8 @@ from lanewayd.tools.redaction import Redactor
 __all__ = ["Flags", "Origin", "Row", "StartupError", "read_effective_settings"]
 
 _HIDDEN = "[hidden]"
+_OWN_OF_DEFAULTS = ("max_concurrent", "fallbacks")
+"""Settings that an agent does not take from the defaults of all."""
 
 
 class Origin(StrEnum):
@@ -81,19 +83,21 @@ def _leaves(section: Any, path: NamePath) -> Iterator[tuple[NamePath, Any]]:
         value, here = getattr(section, member.name), (*path, member.name)
         if is_dataclass(value):
             yield from _leaves(value, here)
-        elif "rule" in member.metadata:
-            if not rule_of(member.metadata).is_later:
-                yield here, value
-        elif isinstance(value, Mapping) and all(is_dataclass(entry) for entry in value.values()):
+        elif isinstance(value, Mapping):
             for name, entry in value.items():
-                yield from _leaves(entry, (*here, name))
+                if is_dataclass(entry):
+                    yield from _leaves(entry, (*here, name))
+                elif "rule" in member.metadata:
+                    yield (*here, name), entry
+        elif "rule" in member.metadata and not rule_of(member.metadata).is_later:
+            yield here, value
 
 
 def _origin(name: str, path: NamePath, sources: Mapping[str, str]) -> tuple[Origin, str]:
     """Where a value comes from; what an agent does not say itself, the defaults of all agents say."""
     source = sources.get(name)
-    if source is None and path[:2] == ("agents", "list") and path[-1] != "max_concurrent":
-        source = sources.get(dotted(("agents", "defaults", path[-1])))
+    if source is None and path[:2] == ("agents", "list") and path[-1] not in _OWN_OF_DEFAULTS:
+        source = sources.get(dotted(("agents", "defaults", *path[3:])))
     if source is None:
         return Origin.DEFAULT, ""
     if source.startswith("environment variable "):

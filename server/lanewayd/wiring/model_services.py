@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from lanewayd.clock import Clock
 from lanewayd.config import SCRIPTED_PROVIDER, read_api_key
 from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.messages import ThinkingLevel
 from lanewayd.models.candidates import Candidate
-from lanewayd.models.resolve import LOCAL_PROVIDER, ModelWishes, ProviderFacts, resolve_model
+from lanewayd.models.resolve import LOCAL_PROVIDER, ModelChoice, ProviderFacts
 from lanewayd.providers.call_ids import random_call_id
 from lanewayd.providers.http_provider import HttpProvider, HttpService, make_transport
 from lanewayd.providers.interface import Provider
@@ -18,6 +19,7 @@ from lanewayd.settings_models import ProviderSettings
 from lanewayd.settings_schema import Settings
 from lanewayd.wiring.dialects import make_dialect
 from lanewayd.wiring.local_model import LocalModel
+from lanewayd.wiring.model_choices import ModelChoices
 
 
 class ModelServices:
@@ -31,6 +33,7 @@ class ModelServices:
         self._keys = {name: read_api_key(name, service, environ) for name, service in services.items()}
         self._facts = {name: self._facts_of(name, service) for name, service in services.items()}
         self._local = LocalModel(settings.models, environ=environ, clock=clock)
+        self._choices = ModelChoices(settings, self._facts, self._local)
         self._owner = ""
         self._providers: dict[str, Provider] = {}
 
@@ -52,7 +55,7 @@ class ModelServices:
 
     def candidates(self, request: RunRequest) -> tuple[Candidate, ...]:
         """The models of a run in the order in which they are called."""
-        return (Candidate.of(request.model),)
+        return self._choices.candidates(request)
 
     async def close(self) -> None:
         """Give all connections back."""
@@ -72,42 +75,25 @@ class ModelServices:
         """Model calls of a run at most; 0 = unlimited."""
         return self._settings.agents.list[agent_id].max_turns
 
-    def model(self, agent_id: str, requested: str) -> str:
-        """`provider/model` for a run. Raises MODEL_UNKNOWN, MODEL_NOT_CONFIGURED."""
-        defaults = self._settings.agents.defaults.model or ""
-        own = self._settings.agents.list[agent_id].model or ""
-        wishes = ModelWishes(request=requested, agent="" if own == defaults else own, defaults=defaults)
-        return resolve_model(wishes, self._facts, lambda: self._local.facts).reference
+    def choose(self, agent_id: str, requested: str = "", *, session: str = "") -> ModelChoice:
+        """The model of a run. Raises MODEL_UNKNOWN, MODEL_NOT_CONFIGURED."""
+        return self._choices.choose(agent_id, requested, session=session)
+
+    def check_thinking(self, agent_id: str, model: str, level: ThinkingLevel) -> None:
+        """Raises FIELD_INVALID for a level that the model is known not to have."""
+        self._choices.check_thinking(agent_id, model, level)
 
     # --- listings ----------------------------------------------------------------------------------------------------
 
     def agents(self, tools: tuple[str, ...]) -> list[AgentListing]:
         """The agents for ListAgents."""
-        return [AgentListing(name, self._model_or_none(name), tools) for name in self._settings.agents.list]
+        return self._choices.agents(tools)
 
     def models(self) -> list[ModelListing]:
-        """The models that are named in the settings, for ListModels; any other of a known provider works too."""
-        named = {self._model_or_none(name) for name in self._settings.agents.list} - {""}
-        listings = [
-            ModelListing(f"{name}/*", service.api, 0, self._facts[name].has_key)
-            for name, service in self._settings.models.providers.items()
-        ]
-        embedded = self._local.facts
-        named.discard(embedded.reference)
-        listings.append(
-            ModelListing(embedded.reference, "openai_chat", self._local.context_tokens, not embedded.problem)
-        )
-        return listings + [ModelListing(model, self._api_of(model), 0, True) for model in named]
+        """The models for ListModels."""
+        return self._choices.models()
 
-    def _model_or_none(self, agent_id: str) -> str:
-        try:
-            return self.model(agent_id, "")
-        except LanewayError:
-            return ""
-
-    def _api_of(self, model: str) -> str:
-        name = model.partition("/")[0]
-        return SCRIPTED_PROVIDER if name == SCRIPTED_PROVIDER else self._settings.models.providers[name].api
+    # --- inside ------------------------------------------------------------------------------------------------------
 
     def _facts_of(self, name: str, service: ProviderSettings) -> ProviderFacts:
         return ProviderFacts(

@@ -109,7 +109,6 @@ def test_every_field_that_is_honoured_arrives() -> None:
     ("field", "value"),
     [
         ("attachments", [agent_pb2.Attachment(name="a", data=b"x")]),
-        ("thinking", agent_pb2.THINKING_LEVEL_OFF),
         ("queue_mode", agent_pb2.QUEUE_MODE_STEER),
         ("queue_mode", agent_pb2.QUEUE_MODE_COLLECT),
         ("deliver", True),

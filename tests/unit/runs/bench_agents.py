@@ -1,5 +1,8 @@
 """The agents that the bench knows."""
 
+from lanewayd.messages import ThinkingLevel
+from lanewayd.models.resolve import ModelChoice, ModelSource
+
 MODEL = "acme/m"
 
 
@@ -15,5 +18,9 @@ class BenchAgents:
     def max_turns(self, agent_id: str) -> int:
         return 0
 
-    def model(self, agent_id: str, requested: str) -> str:
-        return requested or MODEL
+    def choose(self, agent_id: str, requested: str = "", *, session: str = "") -> ModelChoice:
+        provider, _, model = (requested or session or MODEL).partition("/")
+        return ModelChoice(provider, model, ModelSource.REQUEST if requested else ModelSource.DEFAULTS)
+
+    def check_thinking(self, agent_id: str, model: str, level: ThinkingLevel) -> None:
+        pass

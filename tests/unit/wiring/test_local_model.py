@@ -36,7 +36,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> list[LocalWeights]:
 
 def test_without_a_key_every_agent_has_the_embedded_model(services: Services) -> None:
     models = services()
-    assert models.model("main", "") == REFERENCE
+    assert models.choose("main").reference == REFERENCE
     assert [agent.model for agent in models.agents(())] == [REFERENCE]
     assert [(model.model, model.available) for model in models.models() if model.model.startswith("local")] == [
         (REFERENCE, True)
@@ -45,20 +45,20 @@ def test_without_a_key_every_agent_has_the_embedded_model(services: Services) ->
 
 def test_with_a_key_it_is_there_only_for_those_who_name_it(services: Services) -> None:
     models = services(OPENAI_API_KEY="sk-test")
-    assert models.model("main", "") == "openai/gpt-5.2"
-    assert models.model("main", REFERENCE) == REFERENCE
+    assert models.choose("main").reference == "openai/gpt-5.2"
+    assert models.choose("main", REFERENCE).reference == REFERENCE
 
 
 def test_it_can_be_the_default_by_name(services: Services) -> None:
     models = services(f'[agents.defaults]\nmodel = "{REFERENCE}"\n', OPENAI_API_KEY="sk-test")
-    assert models.model("main", "") == REFERENCE
+    assert models.choose("main").reference == REFERENCE
 
 
 def test_switched_off_it_is_not_used_silently_nor_by_name(services: Services) -> None:
     models = services("[models.local]\nenabled = false\n")
     for requested in ("", REFERENCE):
         with pytest.raises(LanewayError, match=r"models\.local\.enabled") as caught:
-            models.model("main", requested)
+            models.choose("main", requested)
         assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
     assert [model.available for model in models.models() if model.model == REFERENCE] == [False]
 
@@ -66,7 +66,7 @@ def test_switched_off_it_is_not_used_silently_nor_by_name(services: Services) ->
 def test_not_installed_the_refusal_says_the_one_command(services: Services, installed: list[LocalWeights]) -> None:
     models = services()
     with pytest.raises(LanewayError) as caught:
-        models.model("main", "")
+        models.choose("main")
     assert INSTALL_COMMAND in caught.value.message
     assert [model.available for model in models.models() if model.model == REFERENCE] == [False]
     with pytest.raises(LanewayError, match="which this run was accepted for"):
@@ -76,10 +76,10 @@ def test_not_installed_the_refusal_says_the_one_command(services: Services, inst
 def test_installed_meanwhile_it_is_used_without_a_restart(services: Services, installed: list[LocalWeights]) -> None:
     models = services()
     with pytest.raises(LanewayError):
-        models.model("main", "")
+        models.choose("main")
     installed.append(LocalWeights(EMBEDDED_MODEL, Path("/somewhere"), "0" * 64))
     installed.pop(0)
-    assert models.model("main", "") == REFERENCE
+    assert models.choose("main").reference == REFERENCE
 
 
 def test_not_installed_it_is_not_looked_for_when_another_model_is_used(
@@ -88,8 +88,8 @@ def test_not_installed_it_is_not_looked_for_when_another_model_is_used(
     models = services(OPENAI_API_KEY="sk-test")
     # Looking through all folders of packages takes milliseconds, and each message would wait for it.
     monkeypatch.setattr(local_model, "find_weights", lambda _gguf: pytest.fail("it was looked for"))
-    assert models.model("main", "") == "openai/gpt-5.2"
-    assert models.model("main", "scripted/x") == "scripted/x"
+    assert models.choose("main").reference == "openai/gpt-5.2"
+    assert models.choose("main", "scripted/x").reference == "scripted/x"
 
 
 def test_the_key_of_its_endpoint_is_one_of_the_secrets(services: Services) -> None:

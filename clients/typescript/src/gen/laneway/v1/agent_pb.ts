@@ -167,16 +167,17 @@ export type AgentRequest = Message<"laneway.v1.AgentRequest"> & {
   idempotencyKey: string;
 
   /**
-   * The model for this run, as provider/model. Empty means that of the session, else of the agent. An unknown one is
-   * MODEL_UNKNOWN; none at all is FAILED_PRECONDITION, MODEL_NOT_CONFIGURED.
+   * The model for this run: provider/model, an alias of the settings, or the name alone of a model that one usable
+   * provider lists. Empty means that of the session, else of the agent. An unknown one, and one that the settings do not
+   * allow, is MODEL_UNKNOWN; none at all is FAILED_PRECONDITION, MODEL_NOT_CONFIGURED.
    *
    * @generated from field: string model = 7;
    */
   model: string;
 
   /**
-   * How hard the model thinks. Unspecified means the level of the session, else of the agent.
-   * Refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until thinking levels are available.
+   * How hard the model thinks. Unspecified means the level of the session, else of the agent, else medium where the
+   * model is known to think. One that the model is known not to have is FIELD_INVALID, and the text lists those it has.
    *
    * @generated from field: laneway.v1.ThinkingLevel thinking = 8;
    */
