@@ -27,11 +27,14 @@ def read_schema(file: Path) -> Struct:
 
 
 async def print_output(client: LanewayClient, run_id: str) -> None:
-    """The object that a run has answered, on stdout; one that is too large for `output` as the model wrote it."""
+    """The object that a run has answered, on stdout, sorted by name, as a Struct keeps no order.
+
+    One that is too large for `output` is printed as the model wrote it.
+    """
     answer = await client.wait(run_id, timeout_s=0)
     output = output_of(answer)
     if output is not None:
-        print(json.dumps(output, ensure_ascii=False, indent=2))
+        print(json.dumps(output, ensure_ascii=False, indent=2, sort_keys=True))
         return
     print("laneway: the object is too large to be read back; this is the text of the answer", file=sys.stderr)
     for payload in answer.payloads:
