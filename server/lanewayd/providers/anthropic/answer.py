@@ -92,13 +92,13 @@ class Answer:
         self._show(prose, prose.joiner.feed(text), into)
 
     def go_on(self, prose: Prose, text: str, into: list[StreamEvent]) -> bool:
-        """As `grow`, for a block of text that is being shown; else False, and nothing is done."""
-        if prose.place < 0 or not prose.is_open or prose.is_thinking:
+        """As `grow`, for a block that is being shown; else False, and nothing is done."""
+        if prose.place < 0 or not prose.is_open or prose.kind == REDACTED:
             return False
         text = prose.joiner.feed(text)
         if text:
             prose.parts.append(text)
-            into.append(TextDelta(prose.place, text))
+            into.append((ReasoningDelta if prose.is_thinking else TextDelta)(prose.place, text))
         return True
 
     def end(self, prose: Prose, into: list[StreamEvent]) -> None:

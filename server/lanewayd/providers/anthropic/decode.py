@@ -43,6 +43,7 @@ _FAILED_STOPS: dict[str, Fault] = {
     "pause_turn": fault(ErrorCode.PROVIDER_BAD_RESPONSE, _PAUSED),
 }
 
+_GROWING = {"text_delta": "text", "thinking_delta": "thinking"}
 _Take = Callable[[dict[str, Any], list[StreamEvent]], None]
 
 
@@ -96,17 +97,17 @@ class MessageInterpreter:
             raise ResponseRefused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, str(refused))) from None
 
     def _goes_on(self, value: dict[str, Any], into: list[StreamEvent]) -> bool:
-        """Whether the event was more text for a block of text that is being shown: then it is taken, as nearly all are.
-        Else nothing is done."""
+        """Whether the event was more text or thought for a block that is being shown: then it is taken, as nearly all
+        are. Else nothing is done."""
         try:
-            delta = value["delta"]
-            block = self._blocks[value["index"]]
-            text = delta["text"]
-            if delta["type"] != "text_delta" or value["type"] != "content_block_delta":
+            delta, block = value["delta"], self._blocks[value["index"]]
+            field = _GROWING[delta["type"]]
+            text = delta[field]
+            if value["type"] != "content_block_delta":
                 return False
         except (KeyError, TypeError):
             return False
-        if not isinstance(text, str) or not isinstance(block, Prose):
+        if not isinstance(text, str) or not isinstance(block, Prose) or block.is_thinking != (field == "thinking"):
             return False
         if self._chars + len(text) > MAX_ANSWER_CHARS or not self._answer.go_on(block, text, into):
             return False

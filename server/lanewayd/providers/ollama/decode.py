@@ -69,11 +69,11 @@ class OllamaAnswer:
         return self._message(StopReason.ERROR)
 
     def _take_message(self, message: dict[str, Any], into: list[StreamEvent]) -> None:
-        thinking = next(
-            (text for name in _THINKING_FIELDS if (text := message.get(name)) and isinstance(text, str)), ""
-        )
-        if thinking:
-            self._think(self._thinking.feed(thinking), into)
+        for name in _THINKING_FIELDS:
+            thinking = message.get(name)
+            if thinking and isinstance(thinking, str):
+                self._think(self._thinking.feed(thinking), into)
+                break
         text = message.get("content")
         if isinstance(text, str) and text:
             self._say(self._text.feed(text), into)
@@ -82,6 +82,10 @@ class OllamaAnswer:
             self._call(call)
 
     def _think(self, text: str, into: list[StreamEvent]) -> None:
+        delta = self._answer.grow(text, is_reasoning=True) if text else None
+        if delta is not None:
+            into.append(delta)
+            return
         into += self._answer.add(Part(text, is_reasoning=True, field=THINKING_FIELD))
 
     def _say(self, text: str, into: list[StreamEvent]) -> None:

@@ -27,13 +27,14 @@ class Answer:
         self._blocks: list[_Growing | ToolCall] = []
         self._is_open = False
 
-    def grow(self, text: str) -> TextDelta | None:
-        """More text, which is not empty, for an open block of text; None when there is none, and nothing was done."""
+    def grow(self, text: str, *, is_reasoning: bool = False) -> TextDelta | ReasoningDelta | None:
+        """More text, which is not empty, for an open block of that kind; None when there is none, and nothing was
+        done."""
         last = self._blocks[-1] if self._is_open else None
-        if not isinstance(last, _Growing) or last.is_reasoning:
+        if not isinstance(last, _Growing) or last.is_reasoning is not is_reasoning:
             return None
         last.parts.append(text)
-        return TextDelta(len(self._blocks) - 1, text)
+        return (ReasoningDelta if is_reasoning else TextDelta)(len(self._blocks) - 1, text)
 
     def add(self, part: Part) -> list[StreamEvent]:
         """Grow the open block, or end it and open one of the other kind. An empty part is nothing."""

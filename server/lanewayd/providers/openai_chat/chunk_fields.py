@@ -7,6 +7,7 @@ from lanewayd.messages import StopReason
 
 _PLAIN_FIELDS = frozenset(("content", "role"))
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+_NOTHING = ("", "")
 STOP_REASONS: dict[str, StopReason] = {
     "stop": StopReason.STOP,
     "end": StopReason.STOP,
@@ -25,20 +26,33 @@ class Part(NamedTuple):
     field: str = ""
 
 
-def plain_text_of(chunk: Any) -> str:
-    """The text of a chunk that has text and nothing else to say, as nearly all do; empty for any other."""
+def plain_part_of(chunk: Any) -> tuple[str, str]:
+    """The text, or the thought and the field it came in, of a chunk that has nothing else to say, as nearly all do;
+    nothing for any other."""
     try:
         choice = chunk["choices"][0]
         delta = choice["delta"]
-        text = delta["content"]
-    except (KeyError, IndexError, TypeError):
-        return ""
-    says_more = choice.get("finish_reason") or choice.get("usage") or chunk.get("usage") or chunk.get("error")
-    if says_more or not isinstance(text, str):
-        return ""
-    if len(delta) > 1 and any(value for name, value in delta.items() if name not in _PLAIN_FIELDS):
-        return ""
-    return text
+        text = delta.get("content")
+        says_more = choice.get("finish_reason") or choice.get("usage") or chunk.get("usage") or chunk.get("error")
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return _NOTHING
+    if says_more:
+        return _NOTHING
+    if text:
+        if not isinstance(text, str) or (len(delta) > 1 and _has_more(delta)):
+            return _NOTHING
+        return text, ""
+    thought = _NOTHING
+    for name, value in delta.items():
+        if value and name not in _PLAIN_FIELDS:
+            if thought is not _NOTHING or name not in REASONING_FIELDS or not isinstance(value, str):
+                return _NOTHING
+            thought = value, name
+    return thought
+
+
+def _has_more(delta: dict[str, Any]) -> bool:
+    return any(value for name, value in delta.items() if name not in _PLAIN_FIELDS)
 
 
 def first_choice(chunk: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from lanewayd.providers.openai_chat.chunk_fields import (
     delta_of,
     encrypted_reasoning_of,
     first_choice,
-    plain_text_of,
+    plain_part_of,
     reasoning_of,
 )
 from lanewayd.providers.openai_chat.reasoning_tags import ReasoningTags
@@ -178,8 +178,10 @@ class ChatDecoder:
             self._finish(events)
             return
         chunk = self._parsed(data)
-        text = "" if name else plain_text_of(chunk)
-        if text:
+        text, field = ("", "") if name else plain_part_of(chunk)
+        if field:
+            self._take_thought(text, field, events)
+        elif text:
             self._take_text(text, events)
         else:
             self._take_chunk(chunk, events, is_error=name == "error")
@@ -248,6 +250,16 @@ class ChatDecoder:
             events.append(delta)
         else:
             self._show_tagged(text, events)
+
+    def _take_thought(self, text: str, field: str, events: list[StreamEvent]) -> None:
+        """As `_take_chunk`, for a chunk that has a thought only."""
+        text = self._joiners[True].feed(self._resends[True].new_part(text, is_whole=False))
+        has_open_calls = self._calls.has_calls or self._legacy_call.has_calls
+        delta = self._answer.grow(text, is_reasoning=True) if text and not has_open_calls else None
+        if delta is not None:
+            events.append(delta)
+        else:
+            self._show(Part(text, is_reasoning=True, field=field), events)
 
     def _take_part(self, part: Part, events: list[StreamEvent], *, is_whole: bool) -> None:
         text = self._resends[part.is_reasoning].new_part(part.text, is_whole=is_whole)

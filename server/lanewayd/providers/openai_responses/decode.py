@@ -14,7 +14,7 @@ from lanewayd.providers.call_ids import CallIds
 from lanewayd.providers.failures import Fault, classify_error_body, fault
 from lanewayd.providers.interface import Done, StreamEvent
 from lanewayd.providers.json_events import JsonEvent, ResponseRefused
-from lanewayd.providers.openai_responses.item_fields import index_of, text_of
+from lanewayd.providers.openai_responses.item_fields import ItemKind, index_of, text_of
 from lanewayd.providers.openai_responses.output import Output, OutputRefused
 from lanewayd.providers.redaction import excerpt
 from lanewayd.providers.usage_fields import usage_of
@@ -22,6 +22,11 @@ from lanewayd.providers.usage_fields import usage_of
 _PREFIX = "response."
 _ENDINGS = frozenset(f"{_PREFIX}{word}" for word in ("completed", "incomplete", "failed", "cancelled", "done"))
 _LENGTH_WORDS = ("max_output_tokens", "max_tokens", "length")
+_GOING_ON: Mapping[str, ItemKind] = {
+    "response.output_text.delta": "message",
+    "response.reasoning_summary_text.delta": "reasoning",
+    "response.reasoning_text.delta": "reasoning",
+}
 Take = Callable[[dict[str, Any], list[StreamEvent]], None]
 
 
@@ -72,10 +77,9 @@ class ResponsesAnswer:
 
     def _take_event(self, kind: str, event: JsonEvent, into: list[StreamEvent]) -> None:
         value = event.value
-        if kind == "response.output_text.delta" and self._output.go_on(
-            value.get("output_index"), value.get("delta"), into
-        ):
-            return  # nearly all events are this one, behind the first of its item
+        going_on = _GOING_ON.get(kind)
+        if going_on is not None and self._output.go_on(going_on, value, into):
+            return  # nearly all events are of these, behind the first of their item
         take = self._takes.get(kind)
         if take is not None:
             self._is_recognised = True

@@ -3,14 +3,14 @@
 An item is found by its output index, else by its id: there are servers that give an item another id in every event.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lanewayd.messages import AssistantBlock, ToolCall
 from lanewayd.providers.arguments import MAX_CALLS, CallRefused
 from lanewayd.providers.call_ids import CallIds
-from lanewayd.providers.interface import StreamEvent, TextDelta
+from lanewayd.providers.interface import ReasoningDelta, StreamEvent, TextDelta
 from lanewayd.providers.openai_responses.blocks import Block, Blocks, Repetition
 from lanewayd.providers.openai_responses.calls import StreamedCall
 from lanewayd.providers.openai_responses.item_fields import (
@@ -74,17 +74,18 @@ class Output:
         item = self._growing(index, item_id, "message", into)
         self._grow(item, item.joiner.feed(text), into)
 
-    def go_on(self, index: Any, text: Any, into: list[StreamEvent]) -> bool:
-        """As `say`, for a text and a message that is being shown; else False, and nothing is done."""
+    def go_on(self, kind: ItemKind, event: Mapping[str, Any], into: list[StreamEvent]) -> bool:
+        """As `say` or `think`, for an item that is being shown; else False, and nothing is done."""
+        index, text = event.get("output_index"), event.get("delta")
         item = self._by_index.get(index) if type(index) is int else None
-        if item is None or item.is_complete or item.repetition is not None or item.kind != "message":
+        if item is None or item.kind != kind or item.block is None or item.is_complete or item.repetition is not None:
             return False
-        if item.block is None or not isinstance(text, str):
+        if not isinstance(text, str) or (kind == "reasoning" and event.get("summary_index") != item.summary_index):
             return False
         text = item.joiner.feed(text)
         if text:
             item.block.parts.append(text)
-            into.append(TextDelta(item.block.index, text))
+            into.append((TextDelta if kind == "message" else ReasoningDelta)(item.block.index, text))
         return True
 
     def think(
