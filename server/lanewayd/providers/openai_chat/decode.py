@@ -36,6 +36,7 @@ _HTTP_OK = 200
 # So much of a body that is no event stream is kept for the error.
 _HEAD_BYTES = 512
 _JSON = json.JSONDecoder()
+_ONLY_CALLS = {"tool_calls"}
 _CALL_FIELDS = frozenset(("tool_calls", "function_call", "reasoning_details"))
 _BOM = b"\xef\xbb\xbf"
 # What the model's service says of its own failure in place of a finish reason.
@@ -227,14 +228,17 @@ class ChatDecoder:
         if not isinstance(chunk, dict) or is_error or chunk.get("error"):
             raise _Refused(classify_error_body(chunk))
         choice = first_choice(chunk)
-        self._usage = usage_of(chunk.get("usage")) or usage_of(choice.get("usage")) or self._usage
+        for holder in (choice, chunk):  # what the chunk says counts more
+            if holder.get("usage"):
+                self._usage = usage_of(holder["usage"]) or self._usage
         finish_word = choice.get("finish_reason")
         finish_word = finish_word if isinstance(finish_word, str) else ""
         delta = delta_of(choice)
         is_whole = delta is choice.get("message") and bool(finish_word)
-        reasoning = reasoning_of(delta)
-        for part in ([reasoning] if reasoning else []) + content_of(delta):
-            self._take_part(part, events, is_whole=is_whole)
+        if delta.keys() != _ONLY_CALLS:
+            reasoning = reasoning_of(delta)
+            for part in ([reasoning] if reasoning else []) + content_of(delta):
+                self._take_part(part, events, is_whole=is_whole)
         if not delta.keys().isdisjoint(_CALL_FIELDS):
             self._take_calls(delta, events, is_whole=is_whole)
         self._finish_word = finish_word or self._finish_word
@@ -288,7 +292,8 @@ class ChatDecoder:
             raise _Refused(fault(ErrorCode.PROVIDER_BAD_RESPONSE, what))
 
     def _take_calls(self, delta: dict[str, Any], events: list[StreamEvent], *, is_whole: bool) -> None:
-        self._signatures.update(encrypted_reasoning_of(delta))
+        if "reasoning_details" in delta:
+            self._signatures.update(encrypted_reasoning_of(delta))
         fragments = delta.get("tool_calls")
         fragments = fragments if isinstance(fragments, list) else []
         if is_whole and self._calls.has_calls:
