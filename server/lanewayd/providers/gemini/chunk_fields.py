@@ -42,17 +42,18 @@ _FAILURES: Mapping[str, str] = {
 }
 
 
-def plain_text_of(chunk: Any) -> str:
-    """The text of a chunk that has text and, beside its usage, nothing else to say, as nearly all do; else empty."""
+def plain_text_of(chunk: Any) -> tuple[str, bool]:
+    """The text of a chunk, and whether it is a thought, if the chunk has text and, beside its usage, nothing else to
+    say, as nearly all do; else no text."""
     try:
         (candidate,) = chunk["candidates"]
         (part,) = candidate["content"]["parts"]
         text = part["text"]
     except (KeyError, TypeError, ValueError):
-        return ""
-    if len(part) > 1 or candidate.get("finishReason") or chunk.get("error") or not isinstance(text, str):
-        return ""
-    return text
+        return "", False
+    is_thought = part.get("thought") is True
+    says_more = len(part) > 1 + is_thought or candidate.get("finishReason") or chunk.get("error")
+    return ("", False) if says_more or not isinstance(text, str) else (text, is_thought)
 
 
 def first_candidate(chunk: dict[str, Any]) -> dict[str, Any] | None:

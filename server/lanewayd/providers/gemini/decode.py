@@ -48,10 +48,10 @@ class GeminiInterpreter:
                 self.finish(into)
             return
         chunk = event.value
-        text = "" if event.name or event.is_body else plain_text_of(chunk)
+        text, is_thought = ("", False) if event.name or event.is_body else plain_text_of(chunk)
         if text:
             self._count_usage(chunk)
-            self._answer.grow(text, into)
+            self._answer.grow(text, into, is_thought=is_thought)
         elif event.is_body and isinstance(chunk, list) and chunk:
             # What the service sends, in one array, when nobody asked it for an event stream.
             for each in chunk:
