@@ -131,7 +131,7 @@ class Service:
             await self._pipeline.close()
             raise
         owner = Owner(self._store.store_id, start_id)
-        self._models.own_processes_as(str(owner))
+        await self._models.begin(str(owner), self._store)
         self._wire_runs(owner)
         self._wire_rpc()
         self._is_wired = True
@@ -224,6 +224,7 @@ class Service:
             watches=RunWatches(clock),
             provider=self._models.provider,
             candidates=self._models.candidates,
+            profiles=self._models.profiles,
             workshop=self._workshop,
             gate=self._gate,
             sanitiser=Redactor(self._models.secrets),

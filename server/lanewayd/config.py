@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewayd.errors import StartupError
-from lanewayd.settings_models import DEFAULT_AGENT, AgentSettings, ProviderSettings
+from lanewayd.settings_models import DEFAULT_AGENT, OWN_PROFILE, AgentSettings, ProfileSettings, ProviderSettings
 from lanewayd.settings_reader import NamePath, Raw, Reader, Tree, dotted, merge, put_text, read_toml, setting_names
 from lanewayd.settings_rules import MIB, is_agent_id, is_postgresql_url
 from lanewayd.settings_schema import Settings
@@ -98,19 +98,30 @@ def load_settings(environ: Mapping[str, str], flags: Flags = Flags(), config_pat
     return settings
 
 
-def read_api_key(name: str, provider: ProviderSettings, environ: Mapping[str, str]) -> str:
-    """The key of a provider from its file or variable; empty if there is none. Raises StartupError on a bad one."""
-    if provider.api_key_file is not None:
+def read_api_keys(name: str, provider: ProviderSettings, environ: Mapping[str, str]) -> dict[str, str]:
+    """The keys of a provider by the names of their profiles; empty where there is none. Raises StartupError on a bad
+    one."""
+    return {
+        profile: _read_api_key(f"models.providers.{name}" + _section_of(profile), place, environ)
+        for profile, place in provider.all_profiles.items()
+    }
+
+
+def _section_of(profile: str) -> str:
+    return "" if profile == OWN_PROFILE else f".profiles.{profile}"
+
+
+def _read_api_key(section: str, place: ProfileSettings, environ: Mapping[str, str]) -> str:
+    if place.api_key_file is not None:
         try:
-            key = provider.api_key_file.read_text(encoding="utf-8").strip()
+            key = place.api_key_file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not text"
-            path = provider.api_key_file
-            raise StartupError(f"`models.providers.{name}.api_key_file`: {path} cannot be read: {reason}") from error
+            raise StartupError(f"`{section}.api_key_file`: {place.api_key_file} cannot be read: {reason}") from error
     else:
-        key = environ.get(provider.api_key_env, "").strip() if provider.api_key_env else ""
-    if not key.isascii() or not key.isprintable() or (provider.api_key_file is not None and not key):
-        raise StartupError(f"`models.providers.{name}`: {provider.key_source} must hold the key and nothing else")
+        key = environ.get(place.api_key_env, "").strip() if place.api_key_env else ""
+    if not key.isascii() or not key.isprintable() or (place.api_key_file is not None and not key):
+        raise StartupError(f"`{section}`: {place.key_source} must hold the key and nothing else")
     return key
 
 
@@ -219,6 +230,7 @@ def _check_together(settings: Settings) -> None:
     _check_agents(settings)
     _check_models(settings)
     _check_providers(settings)
+    _check_auth_order(settings)
     limits = settings.limits
     if limits.max_receive_bytes < limits.max_message_bytes + limits.max_extra_system_prompt_bytes + MIB:
         raise StartupError(
@@ -285,3 +297,22 @@ def _check_providers(settings: Settings) -> None:
             raise StartupError(f"`{key}.base_url` is missing: the URL before /chat/completions, http(s)://host/v1")
         if f"{key}.api_key_env" in settings.sources and provider.api_key_file is not None:
             raise StartupError(f"`{key}`: give either `api_key_env` or `api_key_file`")
+        for profile, place in provider.profiles.items():
+            if profile == OWN_PROFILE:
+                raise StartupError(f"`{key}.profiles.{profile}`: that is the name of the key in [{key}] itself")
+            if (place.api_key_env is None) == (place.api_key_file is None):
+                raise StartupError(f"`{key}.profiles.{profile}`: give either `api_key_env` or `api_key_file`")
+
+
+def _check_auth_order(settings: Settings) -> None:
+    for name, order in settings.auth.order.items():
+        key, provider = f"auth.order.{name}", settings.models.providers.get(name)
+        if provider is None:
+            known = ", ".join(sorted(settings.models.providers))
+            raise StartupError(f"`{key}`: there is no provider {name!r}; known: {known}")
+        for profile in order:
+            if profile not in provider.all_profiles:
+                known = ", ".join(provider.all_profiles) or "none: it needs no key"
+                raise StartupError(f"`{key}`: the provider has no profile {profile!r}; it has {known}")
+        if not order or len(set(order)) < len(order):
+            raise StartupError(f"`{key}`: name at least one profile, and each once")

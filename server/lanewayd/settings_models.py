@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lanewayd.messages import ThinkingLevel
 from lanewayd.settings_rules import (
@@ -12,6 +13,7 @@ from lanewayd.settings_rules import (
     is_model_name,
     is_model_pattern,
     is_model_reference,
+    is_name,
     is_variable,
     section,
     setting,
@@ -75,6 +77,34 @@ APIS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 LANDED_APIS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 
 
+def _key_variable() -> Any:
+    return setting(
+        None,
+        accepts=is_variable,
+        is_private=True,
+        expectation="the name of an environment variable, not the key itself",
+    )
+
+
+OWN_PROFILE = "default"
+"""The name of the key that stands directly in a provider's section."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileSettings:
+    """One of several keys of a provider."""
+
+    api_key_env: str | None = _key_variable()
+    api_key_file: Path | None = setting(None)
+
+    @property
+    def key_source(self) -> str:
+        """Where the key is looked for, in words; empty if there is no such place."""
+        if self.api_key_file is not None:
+            return f"the file {self.api_key_file}"
+        return f"the environment variable {self.api_key_env}" if self.api_key_env else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSettings:
     """A model service. The known ones have their values without any setting."""
@@ -83,29 +113,30 @@ class ProviderSettings:
     base_url: str = setting(
         "", accepts=is_base_url, is_private=True, expectation="http(s)://host[:port][/path] without a password in it"
     )
-    api_key_env: str | None = setting(
-        None,
-        accepts=is_variable,
-        is_private=True,
-        expectation="the name of an environment variable, not the key itself",
-    )
+    api_key_env: str | None = _key_variable()
     api_key_file: Path | None = setting(None)
+    profiles: Mapping[str, ProfileSettings] = field(default_factory=dict)
+    """More keys, by name."""
     timeout_seconds: float | None = setting(None, low=0.001)
     """Limit of connecting, of the headers, and of every wait for the next event. None: the class default."""
     self_hosted: bool | None = setting(None)
     """None: decided by the host (loopback and private addresses are self-hosted)."""
 
     @property
+    def all_profiles(self) -> Mapping[str, ProfileSettings]:
+        """Every key that is named, the provider's own first; empty if requests carry none."""
+        own = ProfileSettings(api_key_env=self.api_key_env, api_key_file=self.api_key_file)
+        return {**({OWN_PROFILE: own} if own.key_source else {}), **self.profiles}
+
+    @property
     def needs_key(self) -> bool:
         """A place for a key is named; without one, requests carry none."""
-        return self.api_key_file is not None or self.api_key_env is not None
+        return bool(self.all_profiles)
 
     @property
     def key_source(self) -> str:
-        """Where the key is looked for, in words; empty if none is needed."""
-        if self.api_key_file is not None:
-            return f"the file {self.api_key_file}"
-        return f"the environment variable {self.api_key_env}" if self.api_key_env else ""
+        """Where the keys are looked for, in words; empty if none is needed."""
+        return " or ".join(profile.key_source for profile in self.all_profiles.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,3 +192,12 @@ class ModelsSettings:
     catalog: Mapping[str, CatalogSettings] = entries(
         names=is_model_reference, name_expectation='provider/model, in quotes: [models.catalog."acme/large"]'
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthSettings:
+    """Which of a provider's keys is used."""
+
+    order: Mapping[str, tuple[str, ...]] = entries(accepts=is_name, expectation="a list of profiles of the provider")
+    """Provider -> its profiles, the one to be used first in front; others are not used. Without an entry: all of them,
+    the least recently used first."""

@@ -131,31 +131,30 @@ class Reader:
             entry_type = _entry_type(value_type)
             if rule.is_later:
                 raise StartupError(f"`{dotted(here)}` ({_source(node)}) is not available in this version; remove it")
-            if is_dataclass(value_type) or entry_type is not None:
-                if isinstance(node, Raw):
-                    raise StartupError(f"`{dotted(here)}` ({node.source}) is a section, not a setting")
-                below = getattr(base, name)
-                values[name] = (
-                    self._entries(entry_type, node, here, rule) if entry_type else self.build(below, node, here)
-                )
+            if isinstance(node, Raw) and (is_dataclass(value_type) or entry_type is not None):
+                raise StartupError(f"`{dotted(here)}` ({node.source}) is a section, not a setting")
+            if entry_type is not None:
+                values[name] = self._entries(entry_type, node, here, rule)
+            elif is_dataclass(value_type):
+                values[name] = self.build(getattr(base, name), node, here)
             else:
                 values[name] = self._value(node, value_type, rule, here)
         return dataclasses.replace(base, **values)
 
-    def _entries(self, entry_type: type, tree: Tree, path: NamePath, rule: Rule) -> Mapping[str, Any]:
+    def _entries(self, entry_type: Any, tree: Tree, path: NamePath, rule: Rule) -> Mapping[str, Any]:
+        is_section = is_dataclass(entry_type)
         entries = {}
         for name, node in tree.items():
             here = (*path, name)
-            if isinstance(node, Raw) and entry_type is not str:
+            if is_section and isinstance(node, Raw):
                 raise StartupError(f"`{dotted(here)}` ({node.source}) is a section, not a setting")
             if not (rule.names or is_name)(name):
                 words = rule.name_expectation or "letters, digits and _ . -, at most 64"
                 raise StartupError(f"`{dotted(here)}` ({_source(node)}): a name is {words}")
-            entries[name] = (
-                self._value(node, str, rule, here)
-                if entry_type is str
-                else self.build(self.entry_base(here, entry_type), typing.cast(Tree, node), here)
-            )
+            if is_section:
+                entries[name] = self.build(self.entry_base(here, entry_type), node, here)
+            else:
+                entries[name] = self._value(node, entry_type, rule, here)
         return types.MappingProxyType(entries)
 
     def _value(self, node: Raw | Tree, value_type: Any, rule: Rule, path: NamePath) -> Any:
@@ -193,11 +192,9 @@ class Reader:
         return value if type(value) is concrete else None
 
 
-def _entry_type(value_type: Any) -> type | None:
-    """The type of the entries if `value_type` is a section with free names: a section of its own, or str."""
-    if typing.get_origin(value_type) is not Mapping:
-        return None
-    return typing.cast(type, typing.get_args(value_type)[1])
+def _entry_type(value_type: Any) -> Any:
+    """The type of the entries if `value_type` is a section with free names: a section each, a text or a list."""
+    return typing.get_args(value_type)[1] if typing.get_origin(value_type) is Mapping else None
 
 
 def _concrete(value_type: Any) -> type:

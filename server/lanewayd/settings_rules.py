@@ -42,7 +42,7 @@ def later() -> Any:
 
 
 def entries(**rule: Any) -> Any:
-    """A section with free names that has a Rule: for the names, and for the values where they are texts."""
+    """A section with free names that has a Rule: for the names, and for the values where they are texts or lists."""
     return field(default_factory=dict, metadata={"rule": Rule(**rule)})
 
 

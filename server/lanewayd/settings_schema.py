@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lanewayd.settings_models import AgentsSettings, ModelsSettings
+from lanewayd.settings_models import AgentsSettings, AuthSettings, ModelsSettings
 from lanewayd.settings_rules import MIB, is_store_url, is_variable, later, section, setting
 
 
@@ -212,6 +212,7 @@ class Settings:
 
     agents: AgentsSettings = section(AgentsSettings)
     models: ModelsSettings = section(ModelsSettings)
+    auth: AuthSettings = section(AuthSettings)
     lanes: Mapping[str, LaneSettings] = field(default_factory=dict)
     queue: QueueSettings = section(QueueSettings)
     session: SessionSettings = section(SessionSettings)

@@ -204,7 +204,7 @@ async def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(
 async def test_a_key_file_that_cannot_be_read_is_an_auth_failure(
     server: ModelServer, make_provider: MakeProvider
 ) -> None:
-    def read() -> str:
+    def read(_profile: str) -> str:
         raise FileNotFoundError(2, "No such file or directory", "/secret/place")
 
     failed = await failure_of(make_provider(server.base_url, api_key=read))
@@ -216,7 +216,7 @@ async def test_the_key_is_asked_for_at_each_call_and_sent_as_bearer(
     server: ModelServer, make_provider: MakeProvider
 ) -> None:
     keys = iter(["first", "second"])
-    provider = make_provider(server.base_url, api_key=lambda: next(keys))
+    provider = make_provider(server.base_url, api_key=lambda _profile: next(keys))
     await events_of(provider)
     await events_of(provider)
     assert [request.headers["authorization"] for request in server.requests] == ["Bearer first", "Bearer second"]

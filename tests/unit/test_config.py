@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lanewayd.config import KNOWN_PROVIDERS, SERVICE_LINK, Flags, load_settings, read_api_key
+from lanewayd.config import KNOWN_PROVIDERS, SERVICE_LINK, Flags, load_settings, read_api_keys
 from lanewayd.errors import StartupError
 from lanewayd.settings_models import AgentSettings, ProviderSettings
 from lanewayd.settings_reader import setting_names
@@ -300,10 +300,10 @@ def test_a_key_comes_from_its_variable_or_its_file(tmp_path: Path) -> None:
     key_file.write_text("  from-file\n")
     by_file = ProviderSettings(base_url="http://h", api_key_file=key_file, api_key_env="K")
     by_variable = ProviderSettings(base_url="http://h", api_key_env="K")
-    assert read_api_key("acme", by_file, {"K": "from-env"}) == "from-file"
-    assert read_api_key("acme", by_variable, {"K": "from-env"}) == "from-env"
-    assert read_api_key("acme", by_variable, {}) == ""
-    assert read_api_key("acme", ProviderSettings(base_url="http://h"), {"": "x"}) == ""
+    assert read_api_keys("acme", by_file, {"K": "from-env"}) == {"default": "from-file"}
+    assert read_api_keys("acme", by_variable, {"K": "from-env"}) == {"default": "from-env"}
+    assert read_api_keys("acme", by_variable, {}) == {"default": ""}
+    assert read_api_keys("acme", ProviderSettings(base_url="http://h"), {"": "x"}) == {}
     assert by_file.key_source == f"the file {key_file}"
     assert by_variable.key_source == "the environment variable K"
 
@@ -313,13 +313,13 @@ def test_a_bad_key_file_is_refused_without_showing_it(tmp_path: Path, content: b
     key_file = tmp_path / "key"
     key_file.write_bytes(content)
     with pytest.raises(StartupError, match=r"models\.providers\.acme") as caught:
-        read_api_key("acme", ProviderSettings(api_key_file=key_file), {})
+        read_api_keys("acme", ProviderSettings(api_key_file=key_file), {})
     assert "schl" not in str(caught.value)
 
 
 def test_a_missing_key_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match="No such file"):
-        read_api_key("acme", ProviderSettings(api_key_file=tmp_path / "none"), {})
+        read_api_keys("acme", ProviderSettings(api_key_file=tmp_path / "none"), {})
 
 
 def test_both_places_for_a_key_are_refused(tmp_path: Path) -> None:

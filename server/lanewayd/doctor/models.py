@@ -46,6 +46,13 @@ class Service:
     """Those that agents use of it."""
     is_named: bool
     """The settings name it, so that somebody means to use it."""
+    profile: str = ""
+    """Which of its keys is looked at; "" = it has one or none."""
+
+    @property
+    def title(self) -> str:
+        """The service, and of several keys the one that is meant."""
+        return f"{self.name}, profile {self.profile}" if self.profile else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +109,7 @@ def judge_embedded(embedded: EmbeddedModel, *, is_used: bool) -> Finding:
 
 def judge_service(service: Service, answer: ServiceAnswer) -> list[Finding]:
     """Whether the service can be reached, takes the key and has the models."""
-    who = f"{service.name} ({service.base_url})"
+    who = f"{service.title} ({service.base_url})"
     is_needed = bool(service.models) or service.is_named
     failure = Level.FAIL if is_needed else Level.WARN
     status = f" (HTTP {answer.http_status})" if answer.http_status else ""
@@ -148,8 +155,9 @@ _ADVICE: Mapping[ErrorCode, str] = {
 
 def judge_missing_key(service: Service) -> Finding:
     """The settings name a service that can be asked nothing."""
-    text = f"{service.name} has no key: {service.key_source} is not set"
-    return Finding("service", Level.WARN, text, "Set it for the server, or take the provider out of the settings.")
+    text = f"{service.title} has no key: {service.key_source} is not set"
+    what = "the profile" if service.profile else "the provider"
+    return Finding("service", Level.WARN, text, f"Set it for the server, or take {what} out of the settings.")
 
 
 def _key_advice(service: Service) -> str:
@@ -157,7 +165,7 @@ def _key_advice(service: Service) -> str:
         return f"Set `models.providers.{service.name}.api_key_env` to the name of the variable that has the key."
     return (
         f"Put a valid key into {service.key_source}: of this service, not expired, nothing around it. A server reads "
-        "it when it is started."
+        "variables when it is started, files at each call."
     )
 
 

@@ -12,6 +12,7 @@ import httpx_aiohttp
 
 from lanewayd.clock import Clock
 from lanewayd.errors import ErrorCode
+from lanewayd.messages import FailureClass
 from lanewayd.providers.endpoint import address
 from lanewayd.providers.failures import Fault, classify_response, failed_by, fault, run_error, stalled
 from lanewayd.providers.hosting import idle_limit_s, is_self_hosted
@@ -21,7 +22,8 @@ from lanewayd.providers.signatures import without_rejected_signatures
 from lanewayd.providers.transport_faults import TRANSPORT_EXCEPTIONS, fault_before_response, fault_within_response
 from lanewayd.providers.watchdog import IdleExpired, IdleWatchdog
 
-ApiKey = str | Callable[[], str | None] | None
+ApiKey = str | Callable[[str], str | None] | None
+"""One key for all calls, or how the key of a profile is found: it may raise OSError."""
 TransportKind = Literal["aiohttp", "httpx"]
 
 _KEEPALIVE = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=15.0)
@@ -35,6 +37,9 @@ _BODY_END_WAIT_S = 0.1
 _EVENTS_PER_LOOP_TURN = 8
 _LEGAL_KEY = re.compile(r"[\x21-\x7e]+")
 _LARGE_REQUEST_BYTES = 100_000
+_KEY_REFUSED = frozenset(
+    {FailureClass.AUTH, FailureClass.AUTH_PERMANENT, FailureClass.BILLING, FailureClass.RATE_LIMIT}
+)
 
 
 def make_transport(kind: TransportKind, *, is_tls: bool = True) -> httpx.AsyncBaseTransport:
@@ -75,9 +80,10 @@ class HttpService:
 class HttpProvider:
     """One model service behind one connection pool.
 
-    `api_key` is asked for at each call; where it is sent the dialect says. No key ever stands in an event. An
-    abandoned call closes its connection and leaves the others alone. A request whose signatures the service rejects is
-    sent once more without them. Owns the transport: `close` ends it.
+    `api_key` is asked for at each call; where it is sent the dialect says. No key ever stands in an event, none of
+    `secrets` either; what says that a key was refused names its profile. An abandoned call closes its connection and
+    leaves the others alone. A request whose signatures the service rejects is sent once more without them. Owns the
+    transport: `close` ends it.
     """
 
     def __init__(
@@ -87,19 +93,20 @@ class HttpProvider:
         dialect: Dialect,
         clock: Clock,
         api_key: ApiKey = None,
+        secrets: Callable[[], Sequence[str]] = tuple,
         transport: httpx.AsyncBaseTransport | None = None,
-        user_agent: str = "laneway",
     ) -> None:
         self._service = service
         self._dialect = dialect
         self._clock = clock
         self._api_key = api_key
+        self._secrets = secrets
         connect_s = min(service.connect_timeout_s, service.timeout_s or service.connect_timeout_s)
         self._client = httpx.AsyncClient(
             transport=transport or make_transport("aiohttp"),
             # Everything but the connect is the watchdog's: it alone knows what is progress.
             timeout=httpx.Timeout(None, connect=connect_s),
-            headers={"accept": "text/event-stream, application/json", "user-agent": user_agent},
+            headers={"accept": "text/event-stream, application/json", "user-agent": "laneway"},
         )
 
     @property
@@ -115,15 +122,16 @@ class HttpProvider:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         call = _Call(self._service, self._dialect, request, self._clock)
         try:
-            key = self._key()
+            key = self._key(request.profile)
         except _KeyUnusable as unusable:
-            yield call.failed(fault(ErrorCode.PROVIDER_AUTH, str(unusable)))
+            yield _with_profile(call.failed(fault(ErrorCode.PROVIDER_AUTH, str(unusable))), request.profile)
             return
         sent = 0
         async with aclosing(call.events(self._client, key)) as batches:
             async for batch in batches:
                 if isinstance(batch[-1], Failed):
-                    batch = (*batch[:-1], _without_key(batch[-1], key))  # noqa: PLW2901 - the same batch
+                    failed = _with_profile(_without_keys(batch[-1], (key, *self._secrets())), request.profile)
+                    batch = (*batch[:-1], failed)  # noqa: PLW2901 - the same batch
                 for event in batch:
                     yield event
                     # A burst that is already buffered never suspends by itself; the first event should leave at once.
@@ -131,9 +139,9 @@ class HttpProvider:
                         await asyncio.sleep(0)
                     sent += 1
 
-    def _key(self) -> str:
+    def _key(self, profile: str) -> str:
         try:
-            key = self._api_key() if callable(self._api_key) else self._api_key
+            key = self._api_key(profile) if callable(self._api_key) else self._api_key
         except OSError as error:
             raise _KeyUnusable(f"the API key cannot be read: {error.strerror or type(error).__name__}") from None
         key = (key or "").strip()
@@ -290,8 +298,17 @@ async def _close(response: httpx.Response) -> None:
         raise failure
 
 
-def _without_key(failed: Failed, key: str) -> Failed:
-    """A provider may repeat the key in its error text."""
-    if not key:
+def _without_keys(failed: Failed, keys: Sequence[str]) -> Failed:
+    """A provider may repeat a key in its error text."""
+    message = failed.error.message
+    for key in filter(None, keys):
+        message = hide_secret(message, key)
+    return failed if message == failed.error.message else replace(failed, error=replace(failed.error, message=message))
+
+
+def _with_profile(failed: Failed, profile: str) -> Failed:
+    """Of several keys, people must know which one it was."""
+    if not profile or failed.kind not in _KEY_REFUSED:
         return failed
-    return replace(failed, error=replace(failed.error, message=hide_secret(failed.error.message, key)))
+    message = f"{failed.error.message} (the key was that of the profile {profile!r})"
+    return replace(failed, error=replace(failed.error, message=message))

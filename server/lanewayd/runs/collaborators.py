@@ -8,6 +8,7 @@ from lanewayd.clock import Clock
 from lanewayd.loop.interface import StepGate, Workplace
 from lanewayd.loop.limits import UNLIMITED, Allowance
 from lanewayd.models.candidates import Candidate
+from lanewayd.models.interface import Profiles, SoleCredentials
 from lanewayd.providers.interface import Provider
 from lanewayd.records import Run, RunRequest
 from lanewayd.runs.contexts import Contexts
@@ -72,3 +73,4 @@ class Collaborators:
     settings: RunSettings
     telemetry: Telemetry = field(default_factory=Telemetry.off)
     contexts: Contexts = field(default_factory=Contexts)
+    profiles: Profiles = field(default_factory=SoleCredentials)

@@ -177,3 +177,14 @@ def count_sessions(snapshot: Snapshot) -> int:
 def count_runs_by_state(snapshot: Snapshot) -> dict[RunState, int]:
     """Of all tenants; states without runs are left out."""
     return {RunState(row["state"]): row["runs"] for row in snapshot.all("count_runs_by_state")}
+
+
+def credential_health(snapshot: Snapshot) -> list[tuple[str, str, str]]:
+    """Provider, profile, state of all credentials."""
+    return [tuple(row) for row in snapshot.all("select_credential_health")]
+
+
+def credential_pin(snapshot: Snapshot, session_id: str, provider: str) -> str:
+    """The profile that the session stays with; "" = none."""
+    row = snapshot.one("select_credential_pin", (session_id, provider))
+    return str(row["profile"]) if row else ""

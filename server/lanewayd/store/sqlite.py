@@ -10,6 +10,7 @@ from lanewayd.records import Entry, Run, Session, ToolCallRow
 from lanewayd.store import reads
 from lanewayd.store.commands.accept import stored_answer
 from lanewayd.store.commands.dispatch import apply
+from lanewayd.store.credential_commands import PinCredential, SaveCredentialHealth
 from lanewayd.store.interface import (
     AbortRequested,
     Accepted,
@@ -180,6 +181,22 @@ class SqliteStore:
 
     async def last_position(self) -> int:
         return await self._reader.read(reads.last_position)
+
+    # --- credentials ---
+
+    async def credential_health(self) -> list[tuple[str, str, str]]:
+        return await self._reader.read(reads.credential_health)
+
+    async def save_credential_health(self, provider: str, profile: str, state_json: str) -> None:
+        await self._writer.write(SaveCredentialHealth(provider, profile, state_json))
+
+    async def credential_pin(self, session_id: str, provider: str) -> str:
+        return await self._reader.read(lambda snapshot: reads.credential_pin(snapshot, session_id, provider))
+
+    async def pin_credential(self, session_id: str, provider: str, profile: str) -> None:
+        await self._writer.write(PinCredential(session_id, provider, profile))
+
+    # --- the store itself ---
 
     async def figures(self) -> StoreFigures:
         sessions, runs_by_state = await self._reader.read(

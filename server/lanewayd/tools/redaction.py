@@ -6,7 +6,7 @@ strict: a text that merely looks random stays.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lanewayd.tools.terminal_text import without_nul
@@ -32,15 +32,19 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Redactor:
-    """Makes the copies. `secrets` are values to remove wherever they stand; those under six characters are ignored."""
+    """Makes the copies. `secrets` are values to remove wherever they stand, or who is asked for them each time; those
+    under six characters are ignored."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET_CHARS}, key=len, reverse=True)
-        self._known = re.compile("|".join(re.escape(secret) for secret in known)) if known else None
+    def __init__(self, secrets: Iterable[str] | Callable[[], tuple[str, ...]] = ()) -> None:
+        self._ask = secrets if callable(secrets) else None
+        self._secrets = secrets() if callable(secrets) else tuple(secrets)
+        self._known = _pattern_of(self._secrets)
 
     def text(self, text: str) -> str:
         """`text` without secrets and data URIs, of any length."""
         text = without_nul(text)
+        if self._ask is not None and (secrets := self._ask()) != self._secrets:
+            self._secrets, self._known = secrets, _pattern_of(secrets)
         if self._known is not None:
             text = self._known.sub(_REDACTED, text)
         text = _SHAPES.sub(_REDACTED, text)
@@ -79,6 +83,11 @@ class Redactor:
                 for name, member in value.items()
             }
         return value
+
+
+def _pattern_of(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    known = sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET_CHARS}, key=len, reverse=True)
+    return re.compile("|".join(re.escape(secret) for secret in known)) if known else None
 
 
 def _names_a_secret(name: str) -> bool:

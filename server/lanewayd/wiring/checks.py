@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lanewayd.clock import SystemClock
-from lanewayd.config import Flags, home_of, load_settings, read_api_key
+from lanewayd.config import Flags, home_of, load_settings
 from lanewayd.doctor.findings import Check, Finding, Level, in_thread, run_checks
 from lanewayd.doctor.home import Holder, find_holder, look_at_clock, look_at_disk, look_at_home, look_at_lock
 from lanewayd.doctor.listening import look_at_address
@@ -29,6 +29,7 @@ from lanewayd.providers.endpoint import address
 from lanewayd.providers.http_provider import make_transport
 from lanewayd.providers.local.weights import find_weights, verify
 from lanewayd.providers.model_list import ask_for_models
+from lanewayd.settings_models import ProviderSettings
 from lanewayd.settings_schema import Settings
 from lanewayd.store.opening import check_database, size_on_disk
 from lanewayd.tools.redaction import Redactor
@@ -88,8 +89,8 @@ async def diagnose(question: Question, ask_server: AskServer) -> list[Finding]:
         except StartupError as error:
             problems.append(Finding("key", Level.FAIL, str(error), "Put the key alone into its place."))
         else:
-            secrets = models.secrets
-            checks += _model_checks(question, settings, models)
+            secrets = list(models.secrets())
+            checks += _model_checks(settings, models)
     redactor = Redactor(secrets)
     findings = [*problems, *await run_checks(checks)]
     return [
@@ -150,7 +151,7 @@ async def _look_at_store(settings: Settings, holder: Holder | None) -> Sequence[
     return await in_thread(look)
 
 
-def _model_checks(question: Question, settings: Settings, models: ModelServices) -> list[Check]:
+def _model_checks(settings: Settings, models: ModelServices) -> list[Check]:
     agents = [_model_of(agent, settings, models) for agent in settings.agents.list]
     used: dict[str, list[str]] = {}
     for agent in agents:
@@ -160,13 +161,22 @@ def _model_checks(question: Question, settings: Settings, models: ModelServices)
     checks = [Check("model", partial(_look_at_models, settings, agents, used))]
     for name, service in settings.models.providers.items():
         is_named = any(source.startswith(f"models.providers.{name}.") for source in settings.sources)
-        key = read_api_key(name, service, question.environ)
-        if not (name in used or is_named or key):
+        if not (name in used or is_named or models.keys.groups[name].names):
             continue
         asked = Service(name, service.base_url, service.key_source, tuple(used.get(name, ())), is_named)
-        look = partial(_look_at_service, settings, asked, key)
-        checks.append(Check("service", look, _SERVICE_LIMIT_S + 2))
+        for each in _profiles_of(asked, service, is_single=len(service.all_profiles) < 2):
+            look = partial(_look_at_service, settings, each, models)
+            checks.append(Check("service", look, _SERVICE_LIMIT_S + 2))
     return checks
+
+
+def _profiles_of(asked: Service, service: ProviderSettings, *, is_single: bool) -> list[Service]:
+    """Each key of a service is a question of its own."""
+    if is_single:
+        return [asked]
+    return [
+        replace(asked, profile=profile, key_source=place.key_source) for profile, place in service.all_profiles.items()
+    ]
 
 
 def _model_of(agent: str, settings: Settings, models: ModelServices) -> AgentModel:
@@ -190,8 +200,9 @@ async def _look_at_models(
     return [*found, judge_embedded(embedded, is_used=is_used)]
 
 
-async def _look_at_service(settings: Settings, service: Service, key: str) -> Sequence[Finding]:
+async def _look_at_service(settings: Settings, service: Service, models: ModelServices) -> Sequence[Finding]:
     configured = settings.models.providers[service.name]
+    key = models.keys.at_start(service.name, service.profile)
     if service.key_source and not key:
         return [judge_missing_key(service)]
     dialect = make_dialect(configured.api, provider=service.name)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from lanewayd.config import KNOWN_PROVIDERS, Flags, load_settings, read_api_key
+from lanewayd.config import KNOWN_PROVIDERS, Flags, load_settings, read_api_keys
 from lanewayd.errors import StartupError
 from lanewayd.settings_reader import NamePath, dotted
 from lanewayd.settings_rules import rule_of
@@ -59,17 +59,17 @@ def read_effective_settings(
 ) -> EffectiveSettings:
     """Read all layers as the server does, and the keys too. Raises the StartupError with which it would refuse."""
     settings = load_settings(environ, flags, config_path)
-    keys = {name: read_api_key(name, provider, environ) for name, provider in settings.models.providers.items()}
-    redactor = Redactor(key for key in keys.values() if key)
+    providers = settings.models.providers.items()
+    keys = [key for name, provider in providers for key in read_api_keys(name, provider, environ).values()]
+    redactor = Redactor(key for key in keys if key)
     rows = []
     for path, own in _leaves(settings, ()):
         name = dotted(path)
         origin, source = _origin(name, path, settings.sources)
         value, note = _shown(own, redactor), ""
         if path[-1] == "api_key_env" and own is not None:
-            provider = path[-2]
-            is_set = bool(environ.get(own))
-            is_usual = provider in KNOWN_PROVIDERS and KNOWN_PROVIDERS[provider].api_key_env == own
+            provider, is_set = path[-2], bool(environ.get(own))
+            is_usual = len(path) == 4 and provider in KNOWN_PROVIDERS and KNOWN_PROVIDERS[provider].api_key_env == own
             note = "set" if is_set else "not set"
             # A name that names nothing may be the key itself.
             value = own if is_set or is_usual else _HIDDEN

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 
 from lanewayd.clock import Clock
-from lanewayd.config import SCRIPTED_PROVIDER, read_api_key
+from lanewayd.config import SCRIPTED_PROVIDER
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.messages import ThinkingLevel
 from lanewayd.models.candidates import Candidate
+from lanewayd.models.profiles import CredentialProfiles, CredentialRecords
 from lanewayd.models.resolve import LOCAL_PROVIDER, ModelChoice, ProviderFacts
 from lanewayd.providers.call_ids import random_call_id
 from lanewayd.providers.http_provider import HttpProvider, HttpService, make_transport
@@ -20,6 +22,7 @@ from lanewayd.settings_schema import Settings
 from lanewayd.wiring.dialects import make_dialect
 from lanewayd.wiring.local_model import LocalModel
 from lanewayd.wiring.model_choices import ModelChoices
+from lanewayd.wiring.provider_keys import ProviderKeys
 
 
 class ModelServices:
@@ -29,22 +32,24 @@ class ModelServices:
         """Reads the keys. Raises StartupError for one that cannot be used."""
         self._settings = settings
         self._clock = clock
+        self.keys = ProviderKeys(settings, environ)
+        self.profiles = CredentialProfiles(self.keys.groups, clock=clock, reread=self.keys.reread)
         services = settings.models.providers
-        self._keys = {name: read_api_key(name, service, environ) for name, service in services.items()}
         self._facts = {name: self._facts_of(name, service) for name, service in services.items()}
         self._local = LocalModel(settings.models, environ=environ, clock=clock)
         self._choices = ModelChoices(settings, self._facts, self._local)
         self._owner = ""
         self._providers: dict[str, Provider] = {}
 
-    @property
-    def secrets(self) -> list[str]:
-        """Values that must be shown nowhere."""
-        return [self._local.api_key, *(key for key in self._keys.values() if key)]
+    def secrets(self) -> tuple[str, ...]:
+        """Values that must be shown nowhere, as far as they are known by now."""
+        return (self._local.api_key, *self.keys.secrets)
 
-    def own_processes_as(self, owner: str) -> None:
-        """The mark of this start of the service, for the process of the embedded model (D-2)."""
+    async def begin(self, owner: str, records: CredentialRecords) -> None:
+        """Before the first run: the mark of this start, for the process of the embedded model (D-2), and what earlier
+        starts knew of the credentials."""
         self._owner = owner
+        await self.profiles.open(records)
 
     def provider(self, name: str) -> Provider:
         """The provider of a run's model. Raises MODEL_NOT_CONFIGURED when the settings have it no more."""
@@ -98,7 +103,7 @@ class ModelServices:
     def _facts_of(self, name: str, service: ProviderSettings) -> ProviderFacts:
         return ProviderFacts(
             api=service.api,
-            has_key=not service.needs_key or bool(self._keys[name]),
+            has_key=self.keys.has_key(name),
             key_source=service.key_source,
         )
 
@@ -127,7 +132,8 @@ class ModelServices:
             ),
             dialect=make_dialect(service.api, provider=name, base_url=service.base_url),
             clock=self._clock,
-            api_key=self._keys[name] or None,
+            api_key=partial(self.keys.key, name),
+            secrets=self.secrets,
             transport=make_transport("httpx" if models.transport == "httpx" else "aiohttp"),
         )
 

@@ -94,5 +94,5 @@ def test_not_installed_it_is_not_looked_for_when_another_model_is_used(
 
 def test_the_key_of_its_endpoint_is_one_of_the_secrets(services: Services) -> None:
     first, second = services(), services()
-    assert len(first.secrets) == 1
-    assert first.secrets != second.secrets
+    assert len(first.secrets()) == 1
+    assert first.secrets() != second.secrets()

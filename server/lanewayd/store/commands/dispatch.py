@@ -5,9 +5,11 @@ from typing import Any
 
 from lanewayd.store.commands.abort import request_abort
 from lanewayd.store.commands.accept import accept
+from lanewayd.store.commands.credentials import pin_credential, save_credential_health
 from lanewayd.store.commands.retention import prune
 from lanewayd.store.commands.run_log import append, settle, start
 from lanewayd.store.commands.sessions import delete_session, import_session, reset_session
+from lanewayd.store.credential_commands import PinCredential, SaveCredentialHealth
 from lanewayd.store.interface import (
     AcceptRun,
     AppendToRun,
@@ -31,6 +33,8 @@ _COMMANDS: Mapping[type, Callable[[Transaction, Any], object]] = {
     DeleteSession: delete_session,
     ImportSession: import_session,
     Prune: prune,
+    SaveCredentialHealth: save_credential_health,
+    PinCredential: pin_credential,
 }
 
 

@@ -19,6 +19,7 @@ def reset_session(transaction: Transaction, command: ResetSession) -> Session:
     session_id = _idle_session_id(transaction, command.tenant, command.session_key)
     append_entries(transaction, (command.tenant, command.session_key, session_id), "", (command.entry,))
     transaction.execute("clear_context_tokens", (command.tenant, command.session_key))
+    transaction.execute("delete_credential_pins", (session_id,))
     return session_from_row(transaction.one("select_session", (command.tenant, command.session_key)))
 
 
@@ -35,6 +36,7 @@ def delete_session(transaction: Transaction, command: DeleteSession) -> None:
         else:
             transaction.execute("blank_run_texts", {"error_json": "", "accepted_no": row["accepted_no"]})
     transaction.execute("delete_entries", (session_id,))
+    transaction.execute("delete_credential_pins", (session_id,))
     transaction.execute("delete_session", (command.tenant, command.session_key))
 
 
