@@ -1,6 +1,8 @@
 """Which model a message is for, and what is asked of it, as a model service sees it."""
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +153,26 @@ async def test_a_level_that_the_model_does_not_have_is_refused_with_those_it_has
     assert (answer.reason, answer.metadata) == ("FIELD_INVALID", {"field": "thinking"})
     assert answer.text.endswith("valid: off, minimal, low, high")
     assert not model.requests
+
+
+async def test_a_session_keeps_its_model_and_level_whatever_the_settings_name(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    home = tmp_path / "home"
+    async with running_service(home, model=model) as service:
+        await service.finish("hello", session_key="pinned", model="mock/first")
+    with closing(sqlite3.connect(home / "laneway.db")) as database, database:
+        database.execute('UPDATE sessions SET settings_json = \'{"model":"mock/pinned","thinking":"high"}\'')
+    async with running_service(home, model=model, toml="[models.local]\nenabled = false\n") as service:
+        request = await asked(service, model, session_key="pinned")
+        assert (request["model"], request["reasoning_effort"]) == ("pinned", "high")
+        request = await asked(service, model, session_key="pinned", model="mock/own")
+        assert (request["model"], request["reasoning_effort"]) == ("own", "high")
+        request = await asked(service, model, session_key="pinned", thinking=LEVEL.THINKING_LEVEL_LOW)
+        assert (request["model"], request["reasoning_effort"]) == ("pinned", "low")
+        assert (await refusal(service, session_key="another", model="")).reason == "MODEL_NOT_CONFIGURED"
+    allow = 'model_policy.allow = ["mock/other"]'
+    async with running_service(home, model=model, toml=f"[agents.defaults]\n{allow}\n") as service:
+        answer = await refusal(service, session_key="pinned", model="")
+        assert answer.reason == "MODEL_NOT_CONFIGURED"
+        assert "agents.defaults.model_policy.allow" in answer.text

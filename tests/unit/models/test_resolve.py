@@ -1,7 +1,18 @@
+from dataclasses import replace
+
 import pytest
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
-from lanewayd.models.resolve import EmbeddedModel, ModelChoice, ModelSource, ModelWishes, ProviderFacts
+from lanewayd.models.resolve import (
+    EmbeddedModel,
+    ModelChoice,
+    ModelNames,
+    ModelSource,
+    ModelWishes,
+    ProviderFacts,
+    chain,
+    is_allowed,
+)
 from lanewayd.models.resolve import resolve_model as resolve_with
 
 
@@ -158,3 +169,102 @@ def test_the_embedded_model_when_named_but_not_installed_is_not_configured() -> 
     with pytest.raises(LanewayError, match="pip install it") as caught:
         resolve_with(ModelWishes(request="local/small"), WITH_KEYS, lambda: NOT_INSTALLED)
     assert caught.value.code is ErrorCode.MODEL_NOT_CONFIGURED
+
+
+NAMES = ModelNames(
+    aliases={"fast": "acme/small", "both": "openai/gpt-5-mini"},
+    listed={"openai": {"gpt-5-mini", "shared"}, "acme": {"shared", "both"}},
+)
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ("fast", "acme/small"),
+        ("FAST", "acme/small"),
+        ("gpt-5-mini", "openai/gpt-5-mini"),
+        ("GPT-5-Mini", "openai/GPT-5-Mini"),
+        ("both", "openai/gpt-5-mini"),
+        ("acme/fast", "acme/fast"),
+    ],
+)
+def test_a_name_without_a_provider_is_an_alias_or_the_only_model_listed_under_it(named: str, expected: str) -> None:
+    for wishes in (ModelWishes(request=named), ModelWishes(agent=named), ModelWishes(session=named)):
+        assert resolve_with(wishes, WITH_KEYS, lambda: NOT_INSTALLED, NAMES).reference == expected
+
+
+def test_a_name_that_two_providers_list_is_not_guessed() -> None:
+    with pytest.raises(FieldError, match="acme/shared and openai/shared") as caught:
+        resolve_with(ModelWishes(request="shared"), WITH_KEYS, lambda: NOT_INSTALLED, NAMES)
+    assert caught.value.code is ErrorCode.MODEL_UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("allow", "reference", "expected"),
+    [
+        ((), "acme/x", True),
+        (("acme/x",), "Acme/X", True),
+        (("acme/X",), "acme/x", True),
+        (("acme/x",), "acme/xx", False),
+        (("Fast",), "acme/small", True),
+        (("fast",), "acme/other", False),
+        (("acme/*",), "acme/x", True),
+        (("acme/*",), "acme2/x", False),
+        (("acme/ns/*",), "acme/ns/x", True),
+        (("acme/ns/*",), "acme/nsx", False),
+        (("openai/*", "acme/x"), "acme/x", True),
+    ],
+)
+def test_what_an_allow_list_allows(allow: tuple[str, ...], reference: str, expected: bool) -> None:
+    assert is_allowed(reference, allow, NAMES.aliases) is expected
+
+
+@pytest.mark.parametrize(
+    ("wishes", "code"),
+    [
+        (ModelWishes(request="acme/x"), ErrorCode.MODEL_UNKNOWN),
+        (ModelWishes(session="acme/x"), ErrorCode.MODEL_NOT_CONFIGURED),
+        (ModelWishes(agent="acme/x"), None),
+        (ModelWishes(defaults="acme/x"), None),
+    ],
+)
+def test_the_allow_list_is_for_what_callers_name_only_and_the_refusal_names_the_key(
+    wishes: ModelWishes, code: ErrorCode | None
+) -> None:
+    wishes = replace(wishes, allow=("fast",), allow_key="agents.list.a.model_policy.allow")
+    if code is None:
+        assert resolve_with(wishes, WITH_KEYS, lambda: NOT_INSTALLED, NAMES).reference == "acme/x"
+        return
+    with pytest.raises(LanewayError, match=r"`agents\.list\.a\.model_policy\.allow` has fast") as caught:
+        resolve_with(wishes, WITH_KEYS, lambda: NOT_INSTALLED, NAMES)
+    assert caught.value.code is code
+
+
+S = ModelSource
+
+
+@pytest.mark.parametrize(
+    ("source", "own", "expected"),
+    [
+        (S.REQUEST, None, ("r/m",)),
+        (S.REQUEST, ("o/1",), ("r/m",)),
+        (S.SESSION, ("o/1",), ("r/m",)),
+        (S.AGENT, None, ("r/m",)),
+        (S.AGENT, (), ("r/m",)),
+        (S.AGENT, ("o/1", "R/M", "o/1"), ("r/m", "o/1")),
+        (S.DEFAULTS, None, ("r/m", "d/1", "d/2", "p/m")),
+        (S.DEFAULTS, (), ("r/m",)),
+        (S.DEFAULTS, ("o/1",), ("r/m", "o/1")),
+        (S.ENVIRONMENT, None, ("r/m", "d/1", "d/2", "p/m")),
+        (S.EMBEDDED, None, ("r/m", "d/1", "d/2", "p/m")),
+    ],
+)
+def test_which_models_follow_depends_on_who_named_the_first(
+    source: ModelSource, own: tuple[str, ...] | None, expected: tuple[str, ...]
+) -> None:
+    """The column "strict" of spec 04, 2.1, R-4.67 and R-4.68."""
+    assert chain("r/m", source, own=own, defaults=("d/1", "r/M", "d/2", "D/1"), primary="p/m") == expected
+
+
+def test_without_a_primary_none_is_added() -> None:
+    assert chain("r/m", S.ENVIRONMENT, own=None, defaults=(), primary="") == ("r/m",)
