@@ -53,6 +53,8 @@ class AgentSettings:
     model_policy: ModelPolicySettings = section(ModelPolicySettings)
     thinking: str | None = setting(None, accepts=is_thinking_level, expectation=f"one of {_LEVELS}")
     """None: what the model has for it."""
+    cache_retention: str = setting("short", choices=("none", "short", "long"))
+    """How long services shall keep its prompts in their caches."""
     context_tokens: int | None = setting(None, low=1)
     """Lowers the context window of whichever model is used. None: not at all."""
     timeout_seconds: float = setting(172_800.0, low=0)

@@ -52,6 +52,40 @@ async def test_openai_gets_one_key_for_all_prompts_of_a_session(tmp_path: Path, 
     assert keys[0] == keys[1] != keys[2]
 
 
+@pytest.mark.parametrize(
+    ("retention", "fields"),
+    [("none", set()), ("short", {"prompt_cache_key"}), ("long", {"prompt_cache_key", "prompt_cache_retention"})],
+)
+async def test_an_agents_setting_says_how_long_a_cache_lives(
+    tmp_path: Path, model: ModelServer, retention: str, fields: set[str]
+) -> None:
+    more = f'[agents.defaults]\ncache_retention = "{retention}"\n'
+    async with speaking(tmp_path, model, "openai_chat", "openai", more) as service:
+        model.answer(LANGUAGES["openai_chat"].text("hi"))
+        await service.finish(model="openai/gpt-5.2")
+    assert {field for field in model.requests[0].json if field.startswith("prompt_cache")} == fields
+
+
+@pytest.mark.parametrize(
+    ("api", "provider", "name", "thought"),
+    [
+        ("openai_chat", "acme", "m", {"reasoning_effort": "high"}),
+        ("openai_chat", "openai", "gpt-5.1", {"reasoning_effort": "high"}),
+        ("openai_responses", "openai", "gpt-5.6", {"reasoning": {"effort": "high", "summary": "auto"}}),
+        ("ollama", "acme", "m", {"think": "high"}),
+    ],
+)
+async def test_a_level_of_thinking_arrives_in_the_words_of_the_language(
+    tmp_path: Path, model: ModelServer, api: str, provider: str, name: str, thought: dict[str, Any]
+) -> None:
+    more = '[agents.defaults]\nthinking = "high"\n'
+    async with speaking(tmp_path, model, api, provider, more) as service:
+        model.answer(LANGUAGES[api].text("hi"))
+        await service.finish(model=f"{provider}/{name}")
+    body = model.requests[0].json
+    assert {field: body[field] for field in ("reasoning_effort", "reasoning", "think") if field in body} == thought
+
+
 async def test_another_service_gets_no_key(tmp_path: Path, model: ModelServer) -> None:
     async with speaking(tmp_path, model, "openai_chat", "acme") as service:
         model.answer(LANGUAGES["openai_chat"].text("hi"))
@@ -77,10 +111,10 @@ async def test_openai_holds_the_answer_to_its_schema_itself(
     assert (sent["name"], sent["schema"], sent["strict"]) == ("answer", SCHEMA, True)
 
 
-def speaking(home: Path, model: ModelServer, api: str, provider: str) -> Any:
+def speaking(home: Path, model: ModelServer, api: str, provider: str, more: str = "") -> Any:
     """The service with one provider of this name and language."""
     key = home / "key"
     key.write_text("secret")
     base_url = model.base_url.removesuffix("/v1")
     toml = f'[models.providers.{provider}]\napi = "{api}"\nbase_url = "{base_url}"\napi_key_file = "{key}"\n'
-    return running_service(home / "home", toml=toml)
+    return running_service(home / "home", toml=toml + more)

@@ -14,6 +14,8 @@ class Candidate:
     facts: ModelFacts = UNKNOWN_MODEL
     thinking: ThinkingLevel | None = None
     """What this run asks of this model, as the model can do it (R-4.19, R-4.22); None = nothing is said."""
+    cache_retention: str = "short"
+    """How long its service shall keep the prompts: none, short or long."""
 
     @classmethod
     def of(cls, reference: str, facts: ModelFacts = UNKNOWN_MODEL) -> "Candidate":

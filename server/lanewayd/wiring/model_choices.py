@@ -91,7 +91,7 @@ class ModelChoices:
             logger.warning(
                 "little room in the context window", extra={"model": reference, "context_window": facts.context_window}
             )
-        return Candidate(provider, model, facts, level_for(wish, facts))
+        return Candidate(provider, model, facts, level_for(wish, facts), agent.cache_retention)
 
     def _usable(self, reference: str, agent: AgentSettings) -> str:
         """`provider/model` of what the settings name, empty if it cannot be called."""
