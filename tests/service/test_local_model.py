@@ -48,6 +48,20 @@ def text_of(answer: agent_pb2.WaitResponse) -> str:
     return "".join(payload.text for payload in answer.payloads)
 
 
+async def test_its_answers_are_held_to_a_schema(tmp_path: Path) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"capital": {"type": "string", "maxLength": 20}, "is_large": {"type": "boolean"}},
+        "required": ["capital", "is_large"],
+        "additionalProperties": False,
+    }
+    async with running_service(tmp_path / "home") as service:
+        answer = await answer_to(service, QUESTION, response_schema=schema)
+    assert answer.state == run_pb2.RUN_STATE_SUCCEEDED
+    assert sorted(answer.output.fields) == ["capital", "is_large"]
+    assert "Paris" in answer.output.fields["capital"].string_value
+
+
 async def test_without_any_setting_the_embedded_model_answers_in_a_stream(tmp_path: Path) -> None:
     async with running_service(tmp_path / "home") as service:
         assert engines_of(os.getpid()) == []  # not before it is used

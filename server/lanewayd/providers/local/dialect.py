@@ -64,7 +64,7 @@ class LocalChat:
         return self._chat.headers(api_key)
 
     def has_native_schema(self, request: ModelRequest) -> bool:
-        return False
+        return request.response_schema is not None
 
     def encode(self, request: ModelRequest) -> bytes:
         question = self.question(request)
@@ -77,10 +77,25 @@ class LocalChat:
             messages = _asked(messages, question.instruction)
             schema = {"name": "tool_choice", "schema": question.schema}
             options = {"temperature": 0, "response_format": {"type": "json_schema", "json_schema": schema}}
+        elif request.response_schema is not None:
+            schema = {"name": "answer", "schema": _in_grammar(request.response_schema)}
+            options |= {"response_format": {"type": "json_schema", "json_schema": schema}}
+            options.pop("max_tokens", None)
         return encode_request(replace(request, messages=messages, tools=()), UNKNOWN_SERVICE, options)
 
     def decoder(self, request: ModelRequest, provider: str) -> ChatDecoder:
         return self._chat.decoder(request, provider)
+
+
+def _in_grammar(schema: Any) -> Any:
+    """`schema` without what the process refuses to hold a model to; the answer is checked against all of it."""
+    if isinstance(schema, Mapping):
+        is_refused = {name for name in _NOT_IN_GRAMMARS if isinstance(schema.get(name), str)}
+        return {name: _in_grammar(member) for name, member in schema.items() if name not in is_refused}
+    return [_in_grammar(item) for item in schema] if isinstance(schema, list) else schema
+
+
+_NOT_IN_GRAMMARS = frozenset({"pattern", "format"})
 
 
 def _asked(messages: tuple[Message, ...], instruction: str) -> tuple[Message, ...]:

@@ -52,7 +52,7 @@ class LocalProvider:
         return LOCAL_PROVIDER
 
     def has_native_schema(self, request: ModelRequest) -> bool:
-        return False
+        return self._dialect.has_native_schema(request)
 
     async def close(self) -> None:
         await self._supervisor.close()

@@ -118,3 +118,21 @@ def test_a_temperature_that_was_asked_for_goes_before_the_models_own_but_not_in_
     body = json.loads(dialect.encode(question))
     assert (body["temperature"], body["seed"]) == (0, 3)
     assert dialect.encode(question).count(b'"temperature"') == 1
+
+
+def test_an_answer_is_held_to_a_schema_by_the_process_but_not_a_question() -> None:
+    dialect = LocalChat(EMBEDDED_MANNERS, new_call_id=lambda: "call_new")
+    schema = {
+        "type": "object",
+        "properties": {"day": {"type": "string", "pattern": "^M", "format": "date"}, "pattern": {"type": "string"}},
+    }
+    request = ModelRequest("m", "", (UserMessage("hi"),), response_schema=schema)
+    assert dialect.has_native_schema(request)
+    assert not dialect.has_native_schema(replace(request, response_schema=None))
+    asked = json.loads(dialect.encode(request))["response_format"]["json_schema"]
+    assert (asked["name"], asked["schema"]["properties"]) == (
+        "answer",
+        {"day": {"type": "string"}, "pattern": {"type": "string"}},
+    )
+    question = json.loads(dialect.encode(replace(request, messages=(UserMessage("use exec"),), tools=(EXEC,))))
+    assert question["response_format"]["json_schema"]["name"] == "tool_choice"
