@@ -42,9 +42,9 @@ from lanewayd.runs.supervision import Supervision
 from lanewayd.runs.watches import RunWatches
 from lanewayd.sessions.lifecycle import Sessions
 from lanewayd.settings_schema import Settings
-from lanewayd.store.interface import CommitGate
 from lanewayd.store.opening import OpenOptions
 from lanewayd.store.sqlite import SqliteStore
+from lanewayd.store.writer_interface import CommitGate
 from lanewayd.telemetry.logs import set_up_logging
 from lanewayd.telemetry.setup import Pipeline, TelemetryOptions, set_up_telemetry
 from lanewayd.telemetry.traces import Telemetry
@@ -236,6 +236,7 @@ class Service:
             LaneBook(settings.lane_widths(), tenant_width=settings.limits.tenant.max_active_runs),
             self._collaborators,
             settling=settling,
+            quiet_s=queue_defaults(settings).quiet_s,
             supervision=lambda run, is_recovered: Supervision(
                 run,
                 self._collaborators,

@@ -100,5 +100,9 @@ class RunNotStartable(Exception):
     """A queued run that was cancelled, ended or started before its turn came. Internal."""
 
 
+class CollectionChanged(Exception):
+    """A message that was to be collected does not wait any more, or one was dropped meanwhile. Internal."""
+
+
 class StartupError(Exception):
     """The service refuses to start; the text says what is wrong and what to do. Exit code 2."""

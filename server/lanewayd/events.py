@@ -43,6 +43,8 @@ class QueuePhase(StrEnum):
     """What happened to a message that had to wait."""
 
     QUEUED = "queued"
+    COLLECTED = "collected"
+    DROPPED = "dropped"
     CANCELLED = "cancelled"
 
 

@@ -43,6 +43,7 @@ class Disposition(StrEnum):
 
     STARTED = "started"
     QUEUED = "queued"
+    COLLECTED = "collected"
     INTERRUPTED_PREVIOUS = "interrupted_previous"
 
 
@@ -57,6 +58,28 @@ class QueueMode(StrEnum):
 
 MAIN_LANE = "main"
 """Where runs without a parent and without a wish run."""
+
+
+class DropPolicy(StrEnum):
+    """Which message goes when more wait to be collected than the cap allows. SUMMARIZE: the oldest, and the next turn
+    is told in a line what it said."""
+
+    OLD = "old"
+    NEW = "new"
+    SUMMARIZE = "summarize"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRules:
+    """What holds for a message where neither the request nor its session says so (D-7)."""
+
+    mode: QueueMode = QueueMode.FOLLOWUP
+    cap: int = 20
+    """Messages of a session that wait to be collected, at most."""
+    drop: DropPolicy = DropPolicy.SUMMARIZE
+
+
+FOLLOW_UPS = QueueRules()
 
 
 class Priority(IntEnum):

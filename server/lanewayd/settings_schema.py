@@ -25,8 +25,15 @@ class QueueSettings:
     """What a message does to a busy session."""
 
     mode: str | None = setting(
-        None, choices=("steer", "followup", "collect", "interrupt"), landed=("followup", "interrupt")
+        None, choices=("steer", "followup", "collect", "interrupt"), landed=("followup", "collect", "interrupt")
     )
+    """Of messages that name none, in sessions that have none. None: followup."""
+    debounce_ms: int = setting(500, low=0, high=3_600_000)
+    """Messages are collected until none has come for so long, at most ten times so long."""
+    cap: int = setting(20, low=1, high=1000)
+    """Messages of a session that wait to be collected, at most."""
+    drop: str = setting("summarize", choices=("old", "new", "summarize"))
+    """Which goes when one more comes: the oldest, the newest (it is refused), the oldest with a line for the model."""
     by_channel: Mapping[str, str] | None = later()
 
 

@@ -21,6 +21,38 @@ pytestmark = pytest.mark.timeout(180)
 WAITERS = 200
 
 
+@pytest.mark.parametrize("kind", ["start", "answer", "end"])
+async def test_a_kill_leaves_collected_messages_with_their_host_or_in_the_queue(
+    make_server: MakeServer, model: ModelServer, kind: str
+) -> None:
+    """The second group of each kind is that of the collected turn; `busy` made the first one."""
+    server = make_server(is_shadowed=True, failpoint=Failpoint("after", kind, nth=2))
+    await server.start()
+    held = asyncio.Event()
+    model.answer(Answer([delta(content="busy"), held, delta("stop"), DONE]))
+    busy = await server.accept("busy", session_key="s")
+    await server.event(busy.run_id, lambda event: event.assistant.delta == "busy")
+    mode = agent_pb2.QUEUE_MODE_COLLECT
+    runs = [await server.accept(text, session_key="s", queue_mode=mode) for text in ("one", "two", "three")]
+    held.set()
+    await server.exited()
+    assert server.extras is not None
+    server.extras = replace(server.extras, failpoint=None)
+    server.lose_power()
+    await server.start()
+
+    waited = [await server.wait(run.run_id) for run in runs]
+    assert [each.state for each in waited] == [run_pb2.RUN_STATE_SUCCEEDED] * 3
+    assert [each.merged_into_run_id for each in waited] == ["", runs[0].run_id, runs[0].run_id]
+    for run in runs:
+        *before, last = await server.events(run.run_id)
+        assert is_terminal(last)
+        assert not any(map(is_terminal, before))
+    collected = [request for request in model.requests if "three" in str(request.messages[-1])]
+    assert len(collected) in ((1,) if kind in ("answer", "end") else (1, 2))
+    assert all("one" in str(request.messages[-1]) for request in collected)
+
+
 @pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize("kind", ["answer", "end"])
 async def test_a_kill_around_the_end_leaves_one_terminal_event(

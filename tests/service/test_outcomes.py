@@ -31,6 +31,8 @@ LOCK_TIMEOUT_S = 0.04
 SETTINGS = """
 [session.write_lock]
 acquire_timeout_ms = 40
+[queue]
+cap = 1
 [limits]
 max_tokens = 1000
 [limits.session]
@@ -171,6 +173,13 @@ async def _interrupted(stage: Stage) -> str:
     return run_id
 
 
+async def _dropped(stage: Stage) -> str:
+    await stage.at_work()
+    collect = agent_pb2.QUEUE_MODE_COLLECT
+    oldest, _ = [await stage.service.accept(text, session_key=SESSION, queue_mode=collect) for text in ("1", "2")]
+    return oldest.run_id
+
+
 async def _aborted_in_mid_stream(stage: Stage) -> str:
     hold = asyncio.Event()
     run_id = await stage.with_answer(Answer([delta(content="I was say"), hold, delta("stop")]))
@@ -260,6 +269,7 @@ PRODUCERS: list[tuple[Callable[[Stage], Awaitable[str]], Expected]] = [
     (_session_busy, Expected(FAILED, "error", "SESSION_BUSY")),
     (_aborted_at_work, Expected(CANCELLED, "rpc", payloads=("Working. ",))),
     (_interrupted, Expected(CANCELLED, "interrupt", payloads=("Working. ",))),
+    (_dropped, Expected(CANCELLED, "dropped", was_started=False)),
     (_aborted_in_mid_stream, Expected(CANCELLED, "rpc", payloads=("I was say",))),
     (_aborted_while_queued, Expected(CANCELLED, "rpc", was_started=False)),
     (_reset_at_work, Expected(CANCELLED, "reset", payloads=("Working. ",))),

@@ -3,16 +3,23 @@
 import asyncio
 from pathlib import Path
 
+import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
+from tests.fakes.fake_clock import FakeClock
 from tests.fakes.model_server import ModelServer, calls_answer, text_answer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import get_run
+from tests.service.refusals import all_that_is_stored, refused
 
 from laneway.v1 import agent_pb2, event_pb2, run_pb2, session_pb2
+from lanewayd.app import Seams
 
+COLLECT = agent_pb2.QUEUE_MODE_COLLECT
 INTERRUPT = agent_pb2.QUEUE_MODE_INTERRUPT
 FOLLOWUP = agent_pb2.QUEUE_MODE_FOLLOWUP
+QUEUED, COLLECTED = run_pb2.DISPOSITION_QUEUED, run_pb2.DISPOSITION_COLLECTED
 INTERRUPTED = (run_pb2.RUN_STATE_CANCELLED, "interrupt")
 FINISHED = (run_pb2.RUN_STATE_SUCCEEDED, "stop")
 
@@ -148,3 +155,180 @@ async def test_a_repeated_interrupting_message_interrupts_nothing_again(tmp_path
         assert (again.run_id, again.duplicate, again.disposition) == (new.run_id, True, new.disposition)
         call.answer.set_result(DONE)
         assert await _end_of(service, new.run_id) == FINISHED
+
+
+# --- COLLECT ---
+
+
+async def _collecting(service: RunningService, *texts: str, **fields: object) -> list[run_pb2.AgentResponse]:
+    return [await service.accept(text, session_key="s", queue_mode=COLLECT, **fields) for text in texts]
+
+
+async def test_messages_that_are_collected_share_one_turn_and_end_alike(tmp_path: Path, model: ModelServer) -> None:
+    tool, clock = _tool(), FakeClock()
+    async with running_service(tmp_path / "home", model=model, tools=[tool], seams=Seams(clock=clock)) as service:
+        first = await _at_work(service, model, tool)
+        host, *members = await _collecting(service, "one", "two", "three")
+        assert [run.disposition for run in (host, *members)] == [QUEUED, COLLECTED, COLLECTED]
+        assert [run.queue_position for run in (host, *members)] == [0, 1, 2]
+        tool.calls[0].answer.set_result(DONE)
+        assert await _end_of(service, first) == FINISHED
+        model.answer(text_answer("all three"))
+        await clock.advance(0.5)
+        assert await _end_of(service, host.run_id) == FINISHED
+        hosted = await get_run(service, host.run_id)
+        assert hosted.merged_into_run_id == ""
+        for member in members:
+            run = await get_run(service, member.run_id)
+            waited = await service.wait(member.run_id)
+            assert (run.state, run.stop_reason) == (waited.state, waited.stop_reason) == FINISHED
+            assert run.merged_into_run_id == waited.merged_into_run_id == host.run_id
+            assert [payload.text for payload in run.payloads] == ["all three"]
+            assert run.ended_at == hosted.ended_at
+            queued, collected, end = await service.events(member.run_id)
+            assert queued.queue.phase == event_pb2.QUEUE_PHASE_QUEUED
+            assert collected.queue == event_pb2.QueueEvent(
+                phase=event_pb2.QUEUE_PHASE_COLLECTED, host_run_id=host.run_id
+            )
+            assert end.lifecycle.phase == event_pb2.LIFECYCLE_PHASE_END
+        said = (await _said_in(service, "s"))[-1]
+        assert [said.index(text) for text in ("one", "two", "three")] == sorted(
+            map(said.index, ("one", "two", "three"))
+        )
+        assert host.run_id in said
+        session = await service.sessions.GetSession(session_pb2.GetSessionRequest(session_key="s"))
+        used = [(await get_run(service, run_id)).usage for run_id in (first, host.run_id)]
+        assert session.usage.total_tokens == sum(usage.total_tokens for usage in used)
+        assert (session.active_run_id, session.queued_runs) == ("", 0)
+
+
+async def test_a_collected_turn_waits_until_no_message_has_come_for_a_while(tmp_path: Path, model: ModelServer) -> None:
+    tool, clock = _tool(), FakeClock()
+    async with running_service(tmp_path / "home", model=model, tools=[tool], seams=Seams(clock=clock)) as service:
+        first = await _at_work(service, model, tool)
+        (host,) = await _collecting(service, "one")
+        tool.calls[0].answer.set_result(DONE)
+        await service.wait(first)
+        await clock.advance(0.4)
+        (late,) = await _collecting(service, "two")
+        await clock.advance(0.4)
+        assert (await get_run(service, host.run_id)).state == run_pb2.RUN_STATE_QUEUED
+        await clock.advance(0.1)
+        assert await _end_of(service, host.run_id) == FINISHED
+        assert (await get_run(service, late.run_id)).merged_into_run_id == host.run_id
+
+
+async def test_collecting_stops_at_a_message_of_another_kind(tmp_path: Path, model: ModelServer) -> None:
+    tool, clock = _tool(), FakeClock()
+    async with running_service(tmp_path / "home", model=model, tools=[tool], seams=Seams(clock=clock)) as service:
+        first = await _at_work(service, model, tool)
+        host, member = await _collecting(service, "one", "two")
+        between = await service.accept("alone", session_key="s", queue_mode=FOLLOWUP)
+        (other,) = await _collecting(service, "three", label="mine")
+        tool.calls[0].answer.set_result(DONE)
+        await service.wait(first)
+        await clock.advance(0.5)
+        for run in (host, member, between, other):
+            assert await _end_of(service, run.run_id) == FINISHED
+        merged = [(await get_run(service, run.run_id)).merged_into_run_id for run in (host, member, between, other)]
+        assert merged == ["", host.run_id, "", ""]
+        assert (await _said_in(service, "s"))[-2:] == ["alone", "three"]
+
+
+async def test_when_the_oldest_of_the_collected_is_cancelled_the_next_one_is_the_host(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    tool, clock = _tool(), FakeClock()
+    async with running_service(tmp_path / "home", model=model, tools=[tool], seams=Seams(clock=clock)) as service:
+        first = await _at_work(service, model, tool)
+        oldest, second, third = await _collecting(service, "one", "two", "three")
+        receipt = await service.agent.Abort(agent_pb2.AbortRequest(run_id=oldest.run_id))
+        assert list(receipt.cancelled_run_ids) == [oldest.run_id]
+        tool.calls[0].answer.set_result(DONE)
+        await service.wait(first)
+        await clock.advance(0.5)
+        assert await _end_of(service, second.run_id) == FINISHED
+        assert (await get_run(service, third.run_id)).merged_into_run_id == second.run_id
+        assert "one" not in (await _said_in(service, "s"))[-1]
+
+
+async def test_a_collected_message_ends_as_its_host_does(tmp_path: Path, model: ModelServer) -> None:
+    tool, clock = _tool(), FakeClock()
+    async with running_service(tmp_path / "home", model=model, tools=[tool], seams=Seams(clock=clock)) as service:
+        first = await _at_work(service, model, tool)
+        host, member = await _collecting(service, "one", "two")
+        tool.calls[0].answer.set_result(DONE)
+        await service.wait(first)
+        model.answer(calls_answer(("rec", {}), text="Thinking. "))
+        await clock.advance(0.5)
+        await tool.asked.get()
+        running = await service.agent.Wait(agent_pb2.WaitRequest(run_id=member.run_id, timeout=Duration()))
+        assert (running.status, running.state) == (agent_pb2.WAIT_STATUS_TIMEOUT, run_pb2.RUN_STATE_MERGED)
+        assert running.merged_into_run_id == host.run_id
+        # It is part of its host: there is nothing of its own left to stop.
+        assert await service.agent.Abort(agent_pb2.AbortRequest(run_id=member.run_id)) == agent_pb2.AbortResponse()
+        await service.agent.Abort(agent_pb2.AbortRequest(run_id=host.run_id))
+        for run in (host, member):
+            waited = await service.wait(run.run_id)
+            assert (waited.state, waited.stop_reason) == (run_pb2.RUN_STATE_CANCELLED, "rpc")
+            assert waited.timeout_kind == agent_pb2.TIMEOUT_KIND_CANCELLED
+            assert [payload.text for payload in waited.payloads] == ["Thinking. "]
+
+
+@pytest.mark.parametrize("drop", ["old", "summarize"])
+async def test_more_than_the_cap_drops_the_oldest(tmp_path: Path, model: ModelServer, drop: str) -> None:
+    tool, clock = _tool(), FakeClock()
+    toml = f'[queue]\ncap = 2\ndrop = "{drop}"\n'
+    async with running_service(
+        tmp_path / "home", model=model, tools=[tool], toml=toml, seams=Seams(clock=clock)
+    ) as service:
+        first = await _at_work(service, model, tool)
+        runs = await _collecting(service, "the  first\none", "the second", "the third", "the fourth")
+        assert [run.disposition for run in runs] == [QUEUED, COLLECTED, COLLECTED, COLLECTED]
+        for dropped in runs[:2]:
+            waited = await service.wait(dropped.run_id)
+            assert (waited.state, waited.stop_reason) == (run_pb2.RUN_STATE_CANCELLED, "dropped")
+            _, change, end = await service.events(dropped.run_id)
+            assert change.queue.phase == event_pb2.QUEUE_PHASE_DROPPED
+            assert end.lifecycle.cancelled
+        tool.calls[0].answer.set_result(DONE)
+        await service.wait(first)
+        await clock.advance(0.5)
+        for kept in runs[2:]:
+            assert await _end_of(service, kept.run_id) == FINISHED
+        said = (await _said_in(service, "s"))[-1]
+        assert ("- the first one\n- the second" in said) is (drop == "summarize")
+        assert ("2 messages were dropped" in said) is (drop == "summarize")
+        # A turn tells of them once.
+        model.answer(calls_answer(("rec", {})))
+        await service.accept("busy", session_key="s")
+        call = await tool.asked.get()
+        (later,) = await _collecting(service, "later")
+        call.answer.set_result(DONE)
+        await clock.advance(0.5)
+        assert await _end_of(service, later.run_id) == FINISHED
+        assert (await _said_in(service, "s"))[-1] == "later"
+
+
+async def test_with_drop_new_one_more_than_the_cap_is_refused(tmp_path: Path, model: ModelServer) -> None:
+    tool = _tool()
+    toml = '[queue]\ncap = 1\ndrop = "new"\ndebounce_ms = 0\n'
+    async with running_service(tmp_path / "home", model=model, tools=[tool], toml=toml) as service:
+        first = await _at_work(service, model, tool)
+        (kept,) = await _collecting(service, "one")
+        before = await all_that_is_stored(service)
+        refusal = await refused(service.accept("two", session_key="s", queue_mode=COLLECT))
+        assert (refusal.status, refusal.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "QUEUE_FULL")
+        assert refusal.retry_after_s is not None
+        assert await all_that_is_stored(service) == before
+        followup = await service.accept("three", session_key="s", queue_mode=FOLLOWUP)
+        tool.calls[0].answer.set_result(DONE)
+        for run_id in (first, kept.run_id, followup.run_id):
+            assert await _end_of(service, run_id) == FINISHED
+
+
+async def test_in_a_free_session_a_message_to_collect_starts_at_once(service: RunningService) -> None:
+    alone = await service.accept("now", session_key="s", queue_mode=COLLECT)
+    assert alone.disposition == run_pb2.DISPOSITION_STARTED
+    assert await _end_of(service, alone.run_id) == FINISHED
+    assert await _said_in(service, "s") == ["now"]

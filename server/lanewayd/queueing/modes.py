@@ -1,8 +1,9 @@
-"""Which queue mode a message has when neither it nor its session says so (D-7). Pure."""
+"""What holds for a message in a session at work when neither it nor its session says so (D-7). Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from lanewayd.records import QueueMode
+from lanewayd.records import DropPolicy, QueueMode, QueueRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,10 +12,15 @@ class QueueDefaults:
 
     mode: QueueMode | None = None
     """`queue.mode`; None = not set."""
+    by_channel: Mapping[str, QueueMode] = field(default_factory=dict)
+    cap: int = 20
+    drop: DropPolicy = DropPolicy.SUMMARIZE
+    quiet_s: float = 0.5
+    """Messages are collected until none has come for so long (`queue.debounce_ms`)."""
 
-    def mode_for(self, channel: str) -> QueueMode:
-        """The mode of a message that came through `channel`, "" = through none.
+    def rules_for(self, channel: str) -> QueueRules:
+        """Of a message that came through `channel`, "" = through none.
 
         Without a setting every message is a follow-up; that those of a channel steer comes with steering.
         """
-        return self.mode or QueueMode.FOLLOWUP
+        return QueueRules(self.by_channel.get(channel) or self.mode or QueueMode.FOLLOWUP, self.cap, self.drop)

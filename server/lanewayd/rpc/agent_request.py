@@ -29,6 +29,7 @@ _PRIORITIES = {
 _QUEUE_MODES = {
     agent_pb2.QUEUE_MODE_UNSPECIFIED: "",
     agent_pb2.QUEUE_MODE_FOLLOWUP: "followup",
+    agent_pb2.QUEUE_MODE_COLLECT: "collect",
     agent_pb2.QUEUE_MODE_INTERRUPT: "interrupt",
 }
 """Those that this version can do."""

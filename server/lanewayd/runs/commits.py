@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 
+from lanewayd.records import Run
 from lanewayd.runs.followers import Followers
 from lanewayd.runs.registry import RunRegistry
 from lanewayd.store.interface import AbortRequested, Accepted, Appended, Pruned, Started
@@ -12,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class CommitFeed:
-    """Implements store.interface.CommitListener. Called on the event loop, in commit order."""
+    """Implements store.writer_interface.CommitListener. Called on the event loop, in commit order."""
 
     def __init__(
         self,
@@ -35,10 +36,8 @@ class CommitFeed:
         if isinstance(result, Accepted | Started | Appended | AbortRequested):
             self._followers.published(result.events)
             self._metrics.events_appended(len(result.events))
-        if isinstance(result, Appended) and result.run is not None:
-            self._followers.run_ended(result.run)
-        elif isinstance(result, AbortRequested):
-            for run in result.cancelled:
+        if isinstance(result, Accepted | Appended | AbortRequested):
+            for run in _ended_by(result):
                 self._followers.run_ended(run)
         elif isinstance(result, Pruned):
             self._followers.run_logs_cut(result.run_ids)
@@ -53,3 +52,11 @@ class CommitFeed:
         """Commits succeed again."""
         logger.info("store commits again")
         self._on_store_works(True)
+
+
+def _ended_by(result: Accepted | Appended | AbortRequested) -> tuple[Run, ...]:
+    if isinstance(result, Accepted):
+        return result.dropped
+    if isinstance(result, AbortRequested):
+        return result.cancelled
+    return (*result.settled, result.run) if result.run is not None else ()

@@ -16,7 +16,7 @@ from lanewayd.loop.interface import LoopEnd, LoopStart
 from lanewayd.loop.limits import Budget, remaining_budget_s
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
-from lanewayd.messages import RunError, Usage, UserMessage, valid_text
+from lanewayd.messages import RunError, Usage, UserMessage
 from lanewayd.models.candidates import Candidate
 from lanewayd.prompt.system_prompt import system_prompt
 from lanewayd.providers.interface import Provider
@@ -42,11 +42,18 @@ class Execution:
     """One dispatch. Owner of the session lock from `work` until `close`."""
 
     def __init__(
-        self, started: Started, recorder: RunRecorder, collaborators: Collaborators, trace: RunTrace | None = None
+        self,
+        started: Started,
+        recorder: RunRecorder,
+        collaborators: Collaborators,
+        trace: RunTrace | None = None,
+        *,
+        said: UserMessage | None = None,
     ) -> None:
-        """`trace`: None tells nobody."""
+        """`trace`: None tells nobody. `said`: the user's words as the start stored them; None = read them."""
         run = self._run = started.run
         self._leaf_entry_id = started.leaf_entry_id
+        self._said = said
         self._session_usage = started.session_usage
         self._context = Context()
         self._recorder = recorder
@@ -143,12 +150,11 @@ class Execution:
     async def _standing(self) -> Standing:
         """From the transcript, unless what this run goes on from is known: its first start knows where that ends."""
         store, run = self._with.store, self._run
-        if self._leaf_entry_id is not None:
+        if self._leaf_entry_id is not None and self._said is not None:
             known = self._with.contexts.take(run.session_id, self._leaf_entry_id)
             if known is not None:
                 self._context = known
-                message = UserMessage(valid_text(run.request.message))
-                return Standing((*known.messages, message), turns=0, usage=Usage())
+                return Standing((*known.messages, self._said), turns=0, usage=Usage())
         return standing_of(await self._read(lambda: store.context(run.session_id)), run.run_id)
 
     async def _loop_start(self, standing: Standing) -> LoopStart:

@@ -1,9 +1,9 @@
 """LaneBook: which queued runs may start now (D-8). Pure: no clock, no I/O, no await.
 
-A run starts when its session is free, its global lane has room, its tenant may execute one more and, for a run that
-recovery holds back, the recovery gate is free. A waiting session holds nothing. Among the sessions that could start, a
-lane serves tenants in turn; in a tenant the session whose first run has the highest priority, then the one that started
-a run longest ago. A session's runs start strictly in order.
+A run starts when it is not held back, its session is free, its global lane has room, its tenant may execute one more
+and, for a run that recovery holds back, the recovery gate is free. A waiting session holds nothing. Among the sessions
+that could start, a lane serves tenants in turn; in a tenant the session whose first run has the highest priority, then
+the one that started a run longest ago. A session's runs start strictly in order.
 
 Cost: every step is logarithmic in the waiting sessions, over many steps. Of an idle session only its last start is
 remembered, for the REMEMBERED_STARTS that became idle last; the others count as never started, so they come first.
@@ -11,7 +11,7 @@ remembered, for the REMEMBERED_STARTS that became idle last; the others count as
 
 import heapq
 from collections import Counter, OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lanewayd.records import Priority
@@ -40,6 +40,8 @@ class Ticket:
     priority: Priority = Priority.FOREGROUND
     is_gated: bool = False
     """Must also pass the recovery gate, which one run at a time holds (D-2)."""
+    is_held: bool = False
+    """Does not start, and what is behind it in its session neither, until `let_go`."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,8 @@ class _Session:
     last_started: int = 0
     entry_no: int = 0
     """Names the newest heap entry of this session; older ones are stale."""
+    held: set[str] = field(default_factory=set)
+    """Waiting runs that are not let go yet."""
 
     @property
     def first(self) -> Ticket:
@@ -143,6 +147,8 @@ class LaneBook:
         self._queued[ticket.tenant] += 1
         self._lane(ticket.lane).queued += 1
         session.waiting[ticket.run_id] = ticket
+        if ticket.is_held:
+            session.held.add(ticket.run_id)
         if is_first:
             session.waiting.move_to_end(ticket.run_id, last=False)
         if session.active is None and session.first is ticket:
@@ -159,6 +165,17 @@ class LaneBook:
                     break
                 admitted.append(self._start(session_id, lane))
         return admitted
+
+    def let_go(self, run_ids: Iterable[str]) -> None:
+        """These runs are held no longer; harmless for those that do not wait."""
+        for run_id in run_ids:
+            session_id = self._sessions_of.get(run_id)
+            session = self._sessions[session_id] if session_id is not None else None
+            if session_id is None or session is None or run_id not in session.held:
+                continue
+            session.held.discard(run_id)
+            if session.active is None and session.first.run_id == run_id:
+                self._offer(session_id, session)
 
     def release(self, run_id: str) -> None:
         """The active run's task is gone: its session and its place in the lane are free."""
@@ -195,6 +212,7 @@ class LaneBook:
             return False
         was_first = session.first is ticket
         del session.waiting[run_id]
+        session.held.discard(run_id)
         del self._sessions_of[run_id]
         _count_down(self._queued, ticket.tenant)
         self._lanes[ticket.lane].queued -= 1
@@ -246,8 +264,11 @@ class LaneBook:
             del self._lanes[name]
 
     def _offer(self, session_id: SessionId, session: _Session) -> None:
-        """Put a free session with a waiting run among the candidates of that run's lane."""
+        """Put a free session with a waiting run among the candidates of that run's lane, unless that run is held."""
         ticket = session.first
+        if ticket.run_id in session.held:
+            session.entry_no = 0
+            return
         self._entries += 1
         session.entry_no = self._entries
         heap = self._lane(ticket.lane).ready.setdefault(session_id[0], [])

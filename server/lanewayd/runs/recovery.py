@@ -65,6 +65,8 @@ class Recovery:
             if run.state is RunState.QUEUED:
                 self._scheduler.enqueue(run)
                 continue
+            if run.state is RunState.MERGED:
+                continue  # it ends with its host
             interrupted += 1
             standing = standing_of(await self._store.context(run.session_id), run.run_id)
             step = recovery_step(run, standing, self._max_attempts)

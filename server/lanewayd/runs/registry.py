@@ -7,6 +7,7 @@ each commit: it puts an accepted run into the lanes before the caller learns of 
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
@@ -199,33 +200,48 @@ class RunRegistry:
         """From now on `accept` answers DRAINING."""
         self._is_refusing = True
 
-    # --- what the store says (part of store.interface.CommitListener) ------------------------------------------------
+    # --- what the store says (part of store.writer_interface.CommitListener) ------------------------------------------------
 
     def committed(self, command: object, result: object) -> None:
         """A command is durable: lanes and waiters learn of it."""
         if isinstance(result, Accepted):
-            if result.run is not None:
-                logger.info("run accepted", extra=_fields(result.run))
-                self._metrics.run_accepted(result.run.request.lane, result.run.request.priority.name.lower())
-                self._watches.open(result.run)
-                self._scheduler.enqueue(result.run)
-                if result.interrupted_run_id:
-                    self._scheduler.stop(result.interrupted_run_id, StopCause.ABORT, "interrupt")
+            self._accepted(result)
         elif isinstance(result, Started):
-            logger.info("run started", extra={**_fields(result.run), "attempt": result.run.attempt})
-            if result.run.attempt > 1:
-                self._metrics.run_recovered()
+            self._started(result)
         elif isinstance(result, Appended):
             if result.run is not None:
-                self._ended(result.run)
+                for run in (*result.settled, result.run):
+                    self._ended(run)
             elif isinstance(command, AppendToRun) and any(change.got_on for change in command.changes):
                 self._scheduler.got_on(command.run_id)
         elif isinstance(result, AbortRequested) and isinstance(command, RequestAbort):
-            for run in result.cancelled:
-                self._scheduler.cancel_queued(run)
-                self._ended(run)
+            self._ended_in_queue(result.cancelled)
             for run_id in result.running:
                 self._scheduler.stop(run_id, StopCause.ABORT, command.stop_reason)
+
+    def _accepted(self, result: Accepted) -> None:
+        if result.run is None:
+            return
+        logger.info("run accepted", extra=_fields(result.run))
+        self._metrics.run_accepted(result.run.request.lane, result.run.request.priority.name.lower())
+        self._watches.open(result.run)
+        self._scheduler.enqueue(result.run)
+        if result.interrupted_run_id:
+            self._scheduler.stop(result.interrupted_run_id, StopCause.ABORT, "interrupt")
+        self._ended_in_queue(result.dropped)
+
+    def _started(self, result: Started) -> None:
+        logger.info("run started", extra={**_fields(result.run), "attempt": result.run.attempt})
+        if result.run.attempt > 1:
+            self._metrics.run_recovered()
+        for run in result.merged:
+            logger.info("run merged", extra={**_fields(run), "host_run_id": run.host_run_id})
+            self._scheduler.cancel_queued(run)
+
+    def _ended_in_queue(self, runs: Sequence[Run]) -> None:
+        for run in runs:
+            self._scheduler.cancel_queued(run)
+            self._ended(run)
 
     def _ended(self, run: Run) -> None:
         reason = run.error.reason if run.error is not None else ""
@@ -305,7 +321,7 @@ class RunRegistry:
             key=key,
             now=self._clock.now(),
             max_depth=self._limits.max_depth,
-            default_queue_mode=self._queue.mode_for(message.channel),
+            queue=self._queue.rules_for(message.channel),
             refusal=self._refusal(message.tenant),
         )
 

@@ -3,15 +3,16 @@ the LaneBook that decides."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lanewayd.clock import TimerHandle
 from lanewayd.errors import LanewayError
-from lanewayd.records import Run, RunState
+from lanewayd.records import Disposition, QueueMode, Run, RunState
 from lanewayd.runs.backoff import until_answered
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.lanes import LaneBook, Ticket
 from lanewayd.runs.outcome import StopCause, failed_inside
+from lanewayd.runs.quiet_times import QuietTimes
 from lanewayd.runs.settling import Settling
 from lanewayd.runs.supervision import Supervision
 
@@ -33,13 +34,16 @@ class Scheduler:
         *,
         settling: Settling,
         supervision: Callable[[Run, bool], Supervision],
+        quiet_s: float = 0.0,
     ) -> None:
-        """`supervision` makes one for a run; its second argument says whether the run is recovered."""
+        """`supervision` makes one for a run; its second argument says whether the run is recovered. `quiet_s`: messages
+        that are collected wait until none has come for so long."""
         self._book = book
         self._store = collaborators.store
         self._clock = collaborators.clock
         self._metrics = collaborators.telemetry.metrics
         self._settling = settling
+        self._quiet_times = QuietTimes(collaborators.clock, quiet_s=quiet_s, let_go=self._let_go)
         self._make_supervision = supervision
         self._supervisions: dict[str, Supervision] = {}
         self._recovered: dict[str, Run] = {}
@@ -83,7 +87,10 @@ class Scheduler:
 
     def enqueue(self, run: Run) -> None:
         """A run was accepted."""
-        self._book.enqueue(_ticket(run))
+        is_held = run.request.queue_mode == QueueMode.COLLECT and run.disposition is not Disposition.STARTED
+        self._book.enqueue(_ticket(run, is_held=is_held))
+        if is_held:
+            self._quiet_times.hold((run.tenant, run.session_key), run.run_id)
         self._metrics.lane_queued(*_place_of(run), 1)
         self._admit(run)
 
@@ -94,7 +101,8 @@ class Scheduler:
         self._metrics.lane_queued(*_place_of(run), 1)
 
     def cancel_queued(self, run: Run) -> None:
-        """The run has ended while it was queued."""
+        """The run waits no longer: it has ended, or is part of another one."""
+        self._quiet_times.forget((run.tenant, run.session_key), run.run_id)
         if self._book.cancel(run.run_id):
             self._metrics.lane_queued(*_place_of(run), -1)
             self._admit(None)
@@ -120,6 +128,10 @@ class Scheduler:
         if timer is not None:
             timer.cancel()
         self._book.leave_gate(run_id)
+        self._admit(None)
+
+    def _let_go(self, run_ids: Sequence[str]) -> None:
+        self._book.let_go(run_ids)
         self._admit(None)
 
     def free_slot(self, run_id: str) -> None:
@@ -204,6 +216,6 @@ def _place_of(run: Run) -> tuple[str, str]:
     return run.request.lane, run.request.priority.name.lower()
 
 
-def _ticket(run: Run, *, is_gated: bool = False) -> Ticket:
+def _ticket(run: Run, *, is_gated: bool = False, is_held: bool = False) -> Ticket:
     request = run.request
-    return Ticket(run.run_id, run.tenant, run.session_key, request.lane, request.priority, is_gated)
+    return Ticket(run.run_id, run.tenant, run.session_key, request.lane, request.priority, is_gated, is_held)

@@ -10,22 +10,21 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from lanewayd.clock import TimerHandle
-from lanewayd.errors import ClaimLost, RunNotStartable, StoreUnavailable
-from lanewayd.events import Lifecycle, LifecyclePhase, MessageEnded, NewEvent
+from lanewayd.errors import ClaimLost, CollectionChanged, RunNotStartable, StoreUnavailable
 from lanewayd.loop.interface import Parked
 from lanewayd.loop.limits import remaining_budget_s
-from lanewayd.messages import UserMessage, cut_utf8, valid_text
-from lanewayd.records import EntryKind, NewEntry, Run, RunState
+from lanewayd.messages import UserMessage
+from lanewayd.records import Run, RunState
 from lanewayd.runs.backoff import Backoff
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.execution import Execution
-from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, StopCause, aborted, deadline_passed, failed_inside
+from lanewayd.runs.outcome import Outcome, StopCause, aborted, deadline_passed, failed_inside
 from lanewayd.runs.recorder import RunRecorder
 from lanewayd.runs.runlog import RunLog
 from lanewayd.runs.settling import Settling
+from lanewayd.runs.starting import Opening, opening_of, opening_of_recovered
 from lanewayd.store.interface import Started, StartRun
 from lanewayd.telemetry.traces import RunFacts, RunTrace
-from lanewayd.transcript.entries import user_body
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +50,7 @@ class Supervision:
         self._trace: RunTrace
         self._cause: StopCause | None = None
         self._stop_reason = ""
+        self._said: UserMessage | None = None
         self._work: asyncio.Task[Outcome | Parked | None] | None = None
         self._unwind_limit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timers: list[TimerHandle] = []
@@ -76,7 +76,7 @@ class Supervision:
         run = started.run
         log = RunLog(run, store=self._with.store, clock=self._with.clock)
         recorder = RunRecorder(run, log, self._with)
-        execution = Execution(started, recorder, self._with, trace)
+        execution = Execution(started, recorder, self._with, trace, said=self._said)
         async with asyncio.TaskGroup() as group:
             group.create_task(log.pump(), name=f"log {run.run_id}")
             try:
@@ -155,15 +155,24 @@ class Supervision:
 
     async def _start(self) -> Started | None:
         """The run as started; None when it was cancelled or ended before, or the server leaves first."""
-        command, was_tried = self._start_command(), False
+        opening, was_tried = None, False
         backoff = Backoff(self._with.clock)
         while self._cause is not StopCause.DRAIN:
             try:
-                return await self._try_to_start(command, was_tried=was_tried)
+                opening = opening or await self._opening()
+                self._said = opening.said
+                return await self._try_to_start(opening.command, was_tried=was_tried)
+            except CollectionChanged:
+                opening = None
             except StoreUnavailable:
                 was_tried = True
                 await backoff.wait()
         return None
+
+    async def _opening(self) -> Opening:
+        if self._is_recovered:
+            return opening_of_recovered(self._run, self._with)
+        return await opening_of(self._run, self._with)
 
     async def _try_to_start(self, command: StartRun, *, was_tried: bool) -> Started | None:
         store, run = self._with.store, self._run
@@ -176,28 +185,6 @@ class Supervision:
             if self._is_recovered:
                 await self._settling.settle_aborted(run)
             return None
-
-    def _start_command(self) -> StartRun:
-        run, now = self._run, self._with.clock.now()
-        if self._is_recovered:
-            recovered = Lifecycle(LifecyclePhase.RECOVERED, RunState.RUNNING.value, void_message_id=run.open_message_id)
-            return StartRun(run.run_id, now, recovered=True, events=(NewEvent(now, recovered),))
-        provider, _, model = run.request.model.partition("/")
-        start = Lifecycle(LifecyclePhase.START, RunState.RUNNING.value, started_at=now, provider=provider, model=model)
-        text = valid_text(run.request.message)
-        entry = NewEntry(self._with.ids.entry(), now, EntryKind.USER, user_body(UserMessage(text)))
-        cut = cut_utf8(text, MAX_TEXT_BYTES)
-        said = MessageEnded(
-            self._with.ids.message(),
-            "user",
-            entry.entry_id,
-            cut.text,
-            truncated=cut.truncated,
-            total_bytes=cut.total_bytes,
-        )
-        return StartRun(
-            run.run_id, now, recovered=False, entries=(entry,), events=(NewEvent(now, start), NewEvent(now, said))
-        )
 
 
 def _facts_of(run: Run) -> RunFacts:

@@ -9,38 +9,25 @@ Reads see committed data only. Rows of another tenant do not exist for a caller.
 Unless said otherwise a missing row is `None`, and foreign database errors arrive as `StoreUnavailable`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from lanewayd.errors import LanewayError
-from lanewayd.events import EventPayload, NewEvent, StoredEvent
+from lanewayd.events import NewEvent, StoredEvent
 from lanewayd.messages import Payload, RunError, Usage
-from lanewayd.records import Adapt, Entry, NewEntry, QueueMode, Run, RunRequest, RunState, Session, ToolCallRow
-
-
-class EventCodec(Protocol):
-    """Gives events their wire form. Called on the writer's thread; pure."""
-
-    def encode(
-        self, payload: EventPayload, *, run_id: str, seq: int, time: datetime, session_key: str, agent_id: str
-    ) -> bytes:
-        """The encoded event without its cursor."""
-
-    def with_cursor(self, encoded: bytes, *, store_id: str, position: int) -> bytes:
-        """`encoded` with the cursor of its commit position."""
-
-
-class CommitGate(Protocol):
-    """A place to hold the writer at, for tests of what a crash leaves behind. Called on the writer's thread."""
-
-    def before_commit(self, commands: Sequence[object]) -> None:
-        """All commands of the group are applied, none is durable."""
-
-    def after_commit(self, commands: Sequence[object]) -> None:
-        """The group is durable, nobody has been told."""
-
+from lanewayd.records import (
+    FOLLOW_UPS,
+    Adapt,
+    Entry,
+    NewEntry,
+    QueueRules,
+    Run,
+    RunRequest,
+    RunState,
+    Session,
+    ToolCallRow,
+)
 
 # --- commands -------------------------------------------------------------------------------------------------------
 
@@ -80,8 +67,7 @@ class AcceptRun:
     key: IdempotencyKey | None
     now: datetime
     max_depth: int
-    default_queue_mode: QueueMode = QueueMode.FOLLOWUP
-    """Holds when neither the request nor the session names one."""
+    queue: QueueRules = FOLLOW_UPS
     adapt: Adapt | None = None
     """Called by the writer for a run that is new. None: the request is the same for each session."""
     refusal: LanewayError | None = None
@@ -104,6 +90,8 @@ class Accepted:
     events: tuple[StoredEvent, ...] = ()
     interrupted_run_id: str = ""
     """The running run that this message has marked to be aborted."""
+    dropped: tuple[Run, ...] = ()
+    """Queued runs that the cap has ended, for this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +108,11 @@ class StartRun:
     entries: tuple[NewEntry, ...] = ()
     """The user entry, at the first start."""
     events: tuple[NewEvent, ...] = ()
+    collected: tuple[str, ...] = ()
+    """Queued runs whose messages stand in the user entry: they become MERGED."""
+    dropped_count: int | None = None
+    """Dropped messages that the user entry tells of; None = it was not asked for. Another number raises
+    CollectionChanged, as does one of `collected` that is not QUEUED any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +125,20 @@ class Started:
     """Where the session's transcript ended before the start's own entries, "" = it was empty; None without entries."""
     session_usage: Usage | None = None
     """What the session's runs that have ended have used; None = not read."""
+    merged: tuple[Run, ...] = ()
+    """Those of `collected`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits in a session to be collected, and what was dropped for it."""
+
+    runs: tuple[Run, ...] = ()
+    """Queued behind the run that was asked about, in order."""
+    dropped: tuple[Run, ...] = ()
+    """The last ones dropped, oldest first; at most as many as the cap was, and only those that are still stored."""
+    dropped_count: int = 0
+    """All that were dropped since the last turn that told of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +193,10 @@ class Appended:
     """The events as stored, in order. `run` is the whole row when one of the changes ended the run, else None."""
 
     events: tuple[StoredEvent, ...]
+    """Those of `settled` too."""
     run: Run | None
+    settled: tuple[Run, ...] = ()
+    """Messages that the run had taken in, and which ended with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,19 +291,6 @@ class Pruned:
     """Runs that lost events or their row."""
 
 
-class CommitListener(Protocol):
-    """Hears each committed write, on the event loop's thread, in commit order, before its caller wakes."""
-
-    def committed(self, command: object, result: object) -> None:
-        """`command` is durable with this result."""
-
-    def store_failing(self, error: str) -> None:
-        """A group could not be committed; called once when it begins."""
-
-    def store_working(self) -> None:
-        """A commit succeeded after failures."""
-
-
 # --- reads ----------------------------------------------------------------------------------------------------------
 
 
@@ -360,6 +357,9 @@ class Store(Protocol):
     async def run(self, tenant: str, run_id: str) -> Run | None: ...
     async def runs(self, tenant: str, which: RunFilter, *, before_no: int | None, limit: int) -> list[Run]:
         """Newest first by `accepted_no`; only those below `before_no`."""
+
+    async def waiting_behind(self, run: Run, limit: int) -> Waiting:
+        """What may be collected with `run`, of its session."""
 
     async def unended_runs(self) -> list[Run]:
         """All runs of all tenants that have not ended, oldest first."""

@@ -7,10 +7,10 @@ from datetime import datetime
 from lanewayd.events import StoredEvent
 from lanewayd.records import Entry, Run, RunState, Session, ToolCallRow
 from lanewayd.store.event_rows import event_from_row
-from lanewayd.store.interface import EventPage, RunFilter
+from lanewayd.store.interface import EventPage, RunFilter, Waiting
 from lanewayd.store.reader import Snapshot
 from lanewayd.store.run_rows import run_from_row, to_json
-from lanewayd.store.session_rows import entry_from_row, session_from_row, tool_call_from_row
+from lanewayd.store.session_rows import Dropped, dropped_from_json, entry_from_row, session_from_row, tool_call_from_row
 from lanewayd.store.times import to_us
 from lanewayd.store.transaction import Row
 
@@ -53,6 +53,18 @@ def _with_present_places(snapshot: Snapshot, found: list[Run]) -> list[Run]:
         else:
             placed.append(each)
     return placed
+
+
+def waiting_behind(snapshot: Snapshot, run: Run, limit: int) -> Waiting:
+    """See Store.waiting_behind."""
+    session = (run.tenant, run.session_key)
+    rows = snapshot.all("select_queued_behind", (*session, run.accepted_no, limit))
+    note = snapshot.one("select_dropped", session)
+    dropped = dropped_from_json(note["dropped_json"]) if note is not None else Dropped()
+    found = (snapshot.one("select_run_of_tenant", (run_id, run.tenant)) for run_id in dropped.run_ids)
+    return Waiting(
+        tuple(map(run_from_row, rows)), tuple(run_from_row(row) for row in found if row is not None), dropped.count
+    )
 
 
 def unended_runs(snapshot: Snapshot) -> list[Run]:

@@ -1,7 +1,7 @@
 """Sessions, transcript entries and tool calls from and to their rows. Pure."""
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 
 from lanewayd.messages import ToolOutcome, Usage
 from lanewayd.records import Entry, EntryKind, RunState, Session, SessionSettings, ToolCallRow, ToolCallState
@@ -47,6 +47,27 @@ def settings_json(settings: SessionSettings) -> str:
     """The column `settings_json`: what is set, in a fixed order; "" when nothing is."""
     said = {name: value for name, value in asdict(settings).items() if value not in ("", None)}
     return to_json(said) if said else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What the cap of the queue has dropped of a session and no turn was told of: how many, and the last ones."""
+
+    count: int = 0
+    run_ids: tuple[str, ...] = ()
+
+
+def dropped_from_json(text: str) -> Dropped:
+    """The column `dropped_json`."""
+    if not text:
+        return Dropped()
+    fields_of = json.loads(text)
+    return Dropped(fields_of["count"], tuple(fields_of["run_ids"]))
+
+
+def dropped_json(dropped: Dropped) -> str:
+    """The column `dropped_json`."""
+    return to_json(asdict(dropped)) if dropped.count else ""
 
 
 def session_usage_of(row: Row) -> Usage:

@@ -17,10 +17,7 @@ from lanewayd.store.interface import (
     AcceptRun,
     Appended,
     AppendToRun,
-    CommitGate,
-    CommitListener,
     DeleteSession,
-    EventCodec,
     EventPage,
     IdempotencyKey,
     ImportSession,
@@ -33,11 +30,13 @@ from lanewayd.store.interface import (
     Started,
     StartRun,
     StoreFigures,
+    Waiting,
 )
 from lanewayd.store.opening import Opened, OpenOptions, open_database, size_on_disk
 from lanewayd.store.reader import Reader
 from lanewayd.store.transaction import Transaction
 from lanewayd.store.writer import Writer, WriterLimits
+from lanewayd.store.writer_interface import CommitGate, CommitListener, EventCodec
 
 
 class SqliteStore:
@@ -140,6 +139,9 @@ class SqliteStore:
 
     async def runs(self, tenant: str, which: RunFilter, *, before_no: int | None, limit: int) -> list[Run]:
         return await self._reader.read(lambda snapshot: reads.runs(snapshot, tenant, which, before_no, limit))
+
+    async def waiting_behind(self, run: Run, limit: int) -> Waiting:
+        return await self._reader.read(lambda snapshot: reads.waiting_behind(snapshot, run, limit))
 
     async def unended_runs(self) -> list[Run]:
         return await self._reader.read(reads.unended_runs)

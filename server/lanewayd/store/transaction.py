@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from lanewayd.store.interface import EventCodec
+from lanewayd.store.writer_interface import EventCodec
 
 Row = sqlite3.Row
 Parameters = tuple[object, ...] | Mapping[str, object]

@@ -14,8 +14,8 @@ from typing import Any
 
 from lanewayd.clock import Clock
 from lanewayd.errors import StoreUnavailable
-from lanewayd.store.interface import CommitGate, CommitListener
 from lanewayd.store.transaction import GroupLostError, SavepointsNeededError, Transaction
+from lanewayd.store.writer_interface import CommitGate, CommitListener
 
 Apply = Callable[[Transaction, object], object]
 

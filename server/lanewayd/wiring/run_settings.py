@@ -2,7 +2,7 @@
 
 from lanewayd.loop.limits import Allowance
 from lanewayd.queueing.modes import QueueDefaults
-from lanewayd.records import QueueMode
+from lanewayd.records import DropPolicy, QueueMode
 from lanewayd.runs.collaborators import RunSettings
 from lanewayd.runs.registry import AcceptLimits
 from lanewayd.settings_schema import Settings
@@ -31,5 +31,11 @@ def accept_limits(settings: Settings) -> AcceptLimits:
 
 
 def queue_defaults(settings: Settings) -> QueueDefaults:
-    """The queue mode of messages that name none."""
-    return QueueDefaults(QueueMode(settings.queue.mode) if settings.queue.mode else None)
+    """What holds for messages that say nothing of the queue."""
+    queue = settings.queue
+    return QueueDefaults(
+        QueueMode(queue.mode) if queue.mode else None,
+        cap=queue.cap,
+        drop=DropPolicy(queue.drop),
+        quiet_s=queue.debounce_ms / 1000,
+    )

@@ -110,7 +110,6 @@ def test_every_field_that_is_honoured_arrives() -> None:
     [
         ("attachments", [agent_pb2.Attachment(name="a", data=b"x")]),
         ("queue_mode", agent_pb2.QUEUE_MODE_STEER),
-        ("queue_mode", agent_pb2.QUEUE_MODE_COLLECT),
         ("deliver", True),
         ("best_effort_deliver", True),
         ("prompt_mode", agent_pb2.PROMPT_MODE_FULL),

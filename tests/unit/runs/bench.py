@@ -43,8 +43,9 @@ from lanewayd.runs.scheduler import Scheduler
 from lanewayd.runs.settling import Settling
 from lanewayd.runs.supervision import Supervision
 from lanewayd.runs.watches import RunWatches
-from lanewayd.store.interface import CommitGate, Store
+from lanewayd.store.interface import Store
 from lanewayd.store.sqlite import SqliteStore
+from lanewayd.store.writer_interface import CommitGate
 from lanewayd.tools.interface import Tool, ToolContext, Toolset
 from lanewayd.tools.redaction import Redactor
 from lanewayd.tools.toolset import ToolShelf

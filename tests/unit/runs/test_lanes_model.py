@@ -29,6 +29,7 @@ class LaneRules(RuleBasedStateMachine):
         self.active: dict[SessionId, Ticket] = {}
         self.with_room: set[str] = set()
         self.gate: str | None = None
+        self.held: set[str] = set()
         self.last_start: dict[SessionId, int] = {}
         self.served_while_ready: dict[tuple[str, str], set[str]] = {}
         """(lane, tenant that could start all the time) -> tenants that were served meanwhile."""
@@ -43,6 +44,7 @@ class LaneRules(RuleBasedStateMachine):
         for session_id, tickets in self.waiting.items():
             ticket = tickets[0]
             is_held = ticket.is_gated and self.gate is not None
+            is_held = is_held or ticket.run_id in self.held
             has_room = self.room_used(ticket.lane) < width_of(ticket.lane)
             if session_id not in self.active and has_room and not is_held and self.may_execute(ticket.tenant):
                 found.setdefault(ticket.lane, {}).setdefault(ticket.tenant, []).append(ticket)
@@ -108,15 +110,32 @@ class LaneRules(RuleBasedStateMachine):
         priority=st.sampled_from(list(Priority)),
         is_gated=st.sampled_from([False, False, False, True]),
         is_first=st.sampled_from([False, False, True]),
+        is_held=st.sampled_from([False, False, True]),
     )
-    def enqueue(
-        self, tenant: str, session_key: str, lane: str, priority: Priority, is_gated: bool, is_first: bool
+    def enqueue(  # noqa: PLR0917 - what a ticket has
+        self,
+        tenant: str,
+        session_key: str,
+        lane: str,
+        priority: Priority,
+        is_gated: bool,
+        is_first: bool,
+        is_held: bool,
     ) -> None:
         self.given += 1
-        ticket = Ticket(f"run {self.given}", tenant, session_key, lane, priority, is_gated)
+        ticket = Ticket(f"run {self.given}", tenant, session_key, lane, priority, is_gated, is_held)
+        if is_held:
+            self.held.add(ticket.run_id)
         self.book.enqueue(ticket, is_first=is_first)
         tickets = self.waiting.setdefault((tenant, session_key), [])
         tickets.insert(0 if is_first else len(tickets), ticket)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def let_go(self, data: st.DataObject) -> None:
+        run_ids = data.draw(st.sets(st.sampled_from(sorted(self.held)), min_size=1))
+        self.book.let_go(run_ids)
+        self.held -= run_ids
 
     @rule()
     def admit(self) -> None:
@@ -192,6 +211,8 @@ class LaneRules(RuleBasedStateMachine):
                 tickets.remove(ticket)
                 self.taken_back.append(ticket.run_id)
         self.waiting = {session_id: tickets for session_id, tickets in self.waiting.items() if tickets}
+        self.book.let_go(["unknown", *self.held])
+        self.held = set()
         while self.waiting or self.active:
             self.admit()
             for session_id, ticket in list(self.active.items()):

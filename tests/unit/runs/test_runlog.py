@@ -17,8 +17,9 @@ from tests.unit.runs.seen_store import SeenStore
 from lanewayd.errors import ClaimLost
 from lanewayd.records import RunState
 from lanewayd.runs.runlog import MAX_CHANGES, RunLog
-from lanewayd.store.interface import AppendToRun, CommitGate, RunChange, SettleRun, StartRun
+from lanewayd.store.interface import AppendToRun, RunChange, SettleRun, StartRun
 from lanewayd.store.sqlite import SqliteStore
+from lanewayd.store.writer_interface import CommitGate
 
 
 @dataclass

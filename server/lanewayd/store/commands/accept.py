@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
 from lanewayd.records import MAIN_LANE, Disposition, QueueMode, Run, RunState
+from lanewayd.store.commands.dropping import make_room
 from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters
 from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
 from lanewayd.store.run_rows import run_parameters, to_json
@@ -162,6 +163,7 @@ def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, de
     states = [row["state"] for row in unended]
     mode = _queue_mode(command, target)
     interrupted_run_id = _interrupt(transaction, command, unended) if mode is QueueMode.INTERRUPT else ""
+    room = _room_to_be_collected(transaction, command, target, is_busy=bool(states) and mode is QueueMode.COLLECT)
     request = replace(command.request, agent_id=target.agent_id, lane=_lane(command.request.lane, depth))
     run = Run(
         run_id=command.run_id,
@@ -171,8 +173,8 @@ def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, de
         session_id=target.session_id,
         request=replace(request, queue_mode=mode.value),
         state=RunState.QUEUED,
-        disposition=_disposition(is_busy=bool(states), interrupts=bool(interrupted_run_id)),
-        queue_position=states.count(RunState.QUEUED),
+        disposition=_disposition(room, is_busy=bool(states), interrupts=bool(interrupted_run_id)),
+        queue_position=states.count(RunState.QUEUED) - len(room.dropped),
         accepted_at=command.now,
         depth=depth,
     )
@@ -187,8 +189,9 @@ def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, de
         queue_position=run.queue_position,
         duplicate=False,
         run=run,
-        events=events,
+        events=room.events + events,
         interrupted_run_id=interrupted_run_id,
+        dropped=room.dropped,
     )
 
 
@@ -197,7 +200,7 @@ def _queue_mode(command: AcceptRun, target: _Owner) -> QueueMode:
     if command.request.queue_mode:
         return QueueMode(command.request.queue_mode)
     of_session = settings_from_json(target.settings_json).queue_mode if target.settings_json else ""
-    return QueueMode(of_session) if of_session else command.default_queue_mode
+    return QueueMode(of_session) if of_session else command.queue.mode
 
 
 def _interrupt(transaction: Transaction, command: AcceptRun, unended: Sequence[Row]) -> str:
@@ -209,9 +212,29 @@ def _interrupt(transaction: Transaction, command: AcceptRun, unended: Sequence[R
     return str(running["run_id"]) if transaction.execute("mark_abort", mark) else ""
 
 
-def _disposition(*, is_busy: bool, interrupts: bool) -> Disposition:
+class _Room(NamedTuple):
+    """What was done so that a message may wait to be collected."""
+
+    has_host: bool = False
+    """An older message waits that it can be collected with."""
+    dropped: tuple[Run, ...] = ()
+    events: tuple[StoredEvent, ...] = ()
+
+
+def _room_to_be_collected(transaction: Transaction, command: AcceptRun, target: _Owner, *, is_busy: bool) -> _Room:
+    """Room for one more message that waits to be collected; nothing to do in a free session. Raises QUEUE_FULL."""
+    if not is_busy:
+        return _Room()
+    waiting = [row["run_id"] for row in transaction.all("select_collectable", (command.tenant, target.session_key))]
+    dropped, events = make_room(transaction, command, target.session_key, waiting)
+    return _Room(len(waiting) > len(dropped), dropped, events)
+
+
+def _disposition(room: _Room, *, is_busy: bool, interrupts: bool) -> Disposition:
     if interrupts:
         return Disposition.INTERRUPTED_PREVIOUS
+    if room.has_host:
+        return Disposition.COLLECTED
     return Disposition.QUEUED if is_busy else Disposition.STARTED
 
 

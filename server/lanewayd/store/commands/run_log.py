@@ -6,10 +6,12 @@ from dataclasses import replace
 from lanewayd.errors import ClaimLost, RunNotStartable
 from lanewayd.events import Lifecycle, NewEvent, is_terminal
 from lanewayd.messages import Usage
-from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState, check_transition
+from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState
 from lanewayd.store.commands.event_log import RunHead, add_events, growth_parameters, run_head
+from lanewayd.store.commands.merging import collect, tell_of_dropped
+from lanewayd.store.commands.run_end import settle_merged, write_end
 from lanewayd.store.interface import Appended, AppendToRun, RunChange, RunEnd, SettleRun, Started, StartRun
-from lanewayd.store.run_rows import error_json, payloads_json, run_from_row, usage_json
+from lanewayd.store.run_rows import run_from_row, usage_json
 from lanewayd.store.session_rows import session_usage_of, tool_call_parameters
 from lanewayd.store.times import to_us
 from lanewayd.store.transaction import Row, Transaction
@@ -26,6 +28,9 @@ def start(transaction: Transaction, command: StartRun) -> Started:
     leaf_entry_id, session_usage = _session_at_start(transaction, head)
     if command.entries:
         _chain(transaction, _session_of(head), head.run_id, command.entries, leaf_entry_id)
+    merged, merged_events = collect(transaction, head, command.collected, command.now)
+    if command.dropped_count is not None:
+        tell_of_dropped(transaction, head, command.dropped_count)
     growth = add_events(transaction, head, (_with_attempt(event, head.attempt + 1) for event in command.events))
     transaction.execute(
         "update_run_started",
@@ -37,7 +42,8 @@ def start(transaction: Transaction, command: StartRun) -> Started:
         },
     )
     run = run_from_row(transaction.one("select_run_by_no", (head.accepted_no,)))
-    return Started(run, growth.events, leaf_entry_id if command.entries else None, session_usage)
+    leaf = leaf_entry_id if command.entries else None
+    return Started(run, merged_events + growth.events, leaf, session_usage, merged)
 
 
 def append(transaction: Transaction, command: AppendToRun) -> Appended:
@@ -80,8 +86,10 @@ def write_changes(transaction: Transaction, head: RunHead, changes: Sequence[Run
     if end is None:
         transaction.execute("update_run_grown", row)
         return Appended(growth.events, None)
-    _write_end(transaction, head, end, row)
-    return Appended(growth.events, run_from_row(transaction.one("select_run_by_no", (head.accepted_no,))))
+    write_end(transaction, head, end, row)
+    settled, events_of_settled = settle_merged(transaction, head, end, events[-1])
+    run = run_from_row(transaction.one("select_run_by_no", (head.accepted_no,)))
+    return Appended(growth.events + events_of_settled, run, settled)
 
 
 def append_entries(
@@ -176,47 +184,3 @@ def _put_tool_calls(transaction: Transaction, calls: Sequence[ToolCallRow]) -> N
         query = "insert_tool_call" if call.state is ToolCallState.REQUESTED else "update_tool_call"
         if transaction.execute(query, tool_call_parameters(call)) != 1:
             raise ValueError(f"{call.run_id} has no call {call.call_id} in {call.entry_id}")
-
-
-def _write_end(transaction: Transaction, head: RunHead, end: RunEnd, row: dict[str, object]) -> None:
-    check_transition(RunState(head.state), end.state)
-    transaction.execute(
-        "update_run_ended",
-        {
-            **row,
-            "state": end.state.value,
-            "ended_at": to_us(end.ended_at),
-            "stop_reason": end.stop_reason,
-            "truncated": end.truncated,
-        },
-    )
-    transaction.execute(
-        "update_run_result",
-        {
-            "error_json": error_json(end.error),
-            "payloads_json": payloads_json(end.payloads),
-            "usage_json": usage_json(end.usage),
-            "output_json": end.output_json,
-            "accepted_no": head.accepted_no,
-        },
-    )
-    if end.usage is None and end.context_tokens is None:
-        return
-    usage = end.usage or Usage()
-    transaction.execute(
-        "add_usage",
-        {
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cache_read_tokens": usage.cache_read_tokens,
-            "cache_write_tokens": usage.cache_write_tokens,
-            "reasoning_tokens": usage.reasoning_tokens,
-            "unavailable": usage.unavailable,
-            "cost_usd": usage.cost_usd,
-            "lacks_prices": usage.lacks_prices,
-            "context_tokens": end.context_tokens,
-            "tenant": head.tenant,
-            "session_key": head.session_key,
-            "session_id": head.session_id,
-        },
-    )

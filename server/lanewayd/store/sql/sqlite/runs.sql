@@ -61,6 +61,39 @@ FROM runs
 WHERE tenant = ? AND session_key = ? AND ended_at IS NULL AND state = 'queued'
 ORDER BY accepted_no;
 
+-- name: select_merged
+-- The messages that a run took in, in the order in which they came.
+SELECT run_id FROM runs WHERE host_run_id = ? AND host_run_id <> '' AND ended_at IS NULL AND state = 'merged'
+ORDER BY accepted_no;
+
+-- name: select_queued_behind
+-- What waits in a session behind one of its runs, in the order in which it will start.
+SELECT * FROM run_rows
+WHERE tenant = ? AND session_key = ? AND ended_at IS NULL AND state = 'queued' AND accepted_no > ?
+ORDER BY accepted_no
+LIMIT ?;
+
+-- name: select_collectable
+-- The messages of a session that wait to be collected, oldest first.
+SELECT r.run_id
+FROM runs AS r INNER JOIN run_texts AS t ON t.accepted_no = r.accepted_no
+WHERE
+    r.tenant = ? AND r.session_key = ? AND r.ended_at IS NULL AND r.state = 'queued'
+    AND json_extract(t.request_json, '$.queue_mode') = 'collect'
+ORDER BY r.accepted_no;
+
+-- name: update_run_merged
+-- The message is part of another run from now on.
+UPDATE runs
+SET
+    state = 'merged',
+    host_run_id = :host_run_id,
+    last_seq = last_seq + :events,
+    event_bytes = event_bytes + :size_bytes,
+    first_position = CASE WHEN last_seq = 0 THEN :first_position ELSE first_position END,
+    last_position = max(last_position, :last_position)
+WHERE accepted_no = :accepted_no;
+
 -- name: select_unended
 -- Everything that recovery has to classify, oldest first. The plus keeps SQLite from reading all runs in that order.
 SELECT * FROM run_rows WHERE ended_at IS NULL ORDER BY +accepted_no;

@@ -53,6 +53,14 @@ SELECT session_key, session_id, agent_id, settings_json FROM sessions WHERE tena
 -- Which key owns a session id; another tenant's session does not exist.
 SELECT session_key, session_id, agent_id, settings_json FROM sessions WHERE session_id = ? AND tenant = ?;
 
+-- name: select_dropped
+-- What the cap has dropped and no turn was told of.
+SELECT dropped_json FROM sessions WHERE tenant = ? AND session_key = ?;
+
+-- name: update_dropped
+-- With the runs that were dropped, or with the turn that tells of them.
+UPDATE sessions SET dropped_json = ? WHERE tenant = ? AND session_key = ?;
+
 -- name: insert_session
 -- Takes over what readers of an earlier session of this key may have missed.
 INSERT INTO sessions (

@@ -208,7 +208,7 @@ export type AgentRequest = Message<"laneway.v1.AgentRequest"> & {
 
   /**
    * What the message does when the session is busy. Unspecified means the mode of the session, the channel or the
-   * service, else FOLLOWUP. STEER and COLLECT are refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until they are available.
+   * service, else FOLLOWUP. STEER is refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until it is available.
    *
    * @generated from field: laneway.v1.QueueMode queue_mode = 12;
    */
@@ -1253,8 +1253,8 @@ export enum QueueMode {
   FOLLOWUP = 2,
 
   /**
-   * Waits and is put together with the other waiting messages.
-   * Refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until queue modes are available.
+   * Waits until none has come for a while, and is put together with those that wait behind it and ask for nothing else:
+   * one run answers all, the oldest. In a free session it starts at once.
    *
    * @generated from enum value: QUEUE_MODE_COLLECT = 3;
    */

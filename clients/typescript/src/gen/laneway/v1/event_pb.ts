@@ -1219,7 +1219,7 @@ export enum QueuePhase {
   INJECTED = 4,
 
   /**
-   * It was collected into `host_run_id`. Not sent until queue modes are available.
+   * It was collected into `host_run_id`. In its own log, and once for each such message in the log of `host_run_id`.
    *
    * @generated from enum value: QUEUE_PHASE_COLLECTED = 5;
    */
@@ -1233,7 +1233,7 @@ export enum QueuePhase {
   DETACHED = 6,
 
   /**
-   * The cap of the queue removed it. Not sent until queue modes are available.
+   * The cap of the queue removed it. The terminal event follows.
    *
    * @generated from enum value: QUEUE_PHASE_DROPPED = 7;
    */

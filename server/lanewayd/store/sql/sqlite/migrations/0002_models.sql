@@ -12,6 +12,10 @@ UPDATE sessions SET lacks_prices = 1
 WHERE input_tokens + output_tokens + cache_read_tokens + cache_write_tokens > 0;
 ALTER TABLE sessions ADD COLUMN fallback_model TEXT NOT NULL DEFAULT '';
 
+-- Messages that the cap of the queue has dropped and that no turn was told of yet: how many, and the ids of the last, as a
+-- JSON object; '' = none.
+ALTER TABLE sessions ADD COLUMN dropped_json TEXT NOT NULL DEFAULT '';
+
 -- The structured answer of a run, '' = none; what calls used that left no entry, '' = nothing.
 ALTER TABLE run_texts ADD COLUMN output_json TEXT NOT NULL DEFAULT '';
 ALTER TABLE run_texts ADD COLUMN void_usage_json TEXT NOT NULL DEFAULT '';

@@ -1,0 +1,77 @@
+"""What a run brings into the store when it starts: its first event, and the user's words with it.
+
+A run that is collected says the words of those that wait behind it too (D-7); who they are is read before, and checked
+again in the transaction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lanewayd.events import EventPayload, Lifecycle, LifecyclePhase, MessageEnded, NewEvent, QueueChange, QueuePhase
+from lanewayd.messages import UserMessage, cut_utf8, valid_text
+from lanewayd.queueing.inbox import DroppedMessages, WaitingMessage, collectable, collected_prompt
+from lanewayd.records import EntryKind, NewEntry, QueueMode, Run, RunState
+from lanewayd.runs.collaborators import Collaborators
+from lanewayd.runs.outcome import MAX_TEXT_BYTES
+from lanewayd.store.interface import StartRun
+from lanewayd.transcript.entries import user_body
+
+MOST_COLLECTED = 100
+"""Messages of one turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The command that starts a run, and what its user says; None = the transcript holds it."""
+
+    command: StartRun
+    said: UserMessage | None = None
+
+
+async def opening_of(run: Run, collaborators: Collaborators) -> Opening:
+    """Of a run that was queued. Raises StoreUnavailable."""
+    if run.request.queue_mode != QueueMode.COLLECT:
+        return _opening(run, collaborators, valid_text(run.request.message))
+    waiting = await collaborators.store.waiting_behind(run, MOST_COLLECTED - 1)
+    members = waiting.runs[: collectable(run.request, [each.request for each in waiting.runs])]
+    text = collected_prompt(
+        [WaitingMessage(each.run_id, valid_text(each.request.message)) for each in (run, *members)],
+        DroppedMessages(waiting.dropped_count, tuple(valid_text(each.request.message) for each in waiting.dropped)),
+    )
+    return _opening(run, collaborators, text, members, waiting.dropped_count)
+
+
+def opening_of_recovered(run: Run, collaborators: Collaborators) -> Opening:
+    """Of a run that another process left at work."""
+    now = collaborators.clock.now()
+    recovered = Lifecycle(LifecyclePhase.RECOVERED, RunState.RUNNING.value, void_message_id=run.open_message_id)
+    return Opening(StartRun(run.run_id, now, recovered=True, events=(NewEvent(now, recovered),)))
+
+
+def _opening(
+    run: Run,
+    collaborators: Collaborators,
+    text: str,
+    members: Sequence[Run] = (),
+    dropped_count: int | None = None,
+) -> Opening:
+    now, ids, said = collaborators.clock.now(), collaborators.ids, UserMessage(text)
+    provider, _, model = run.request.model.partition("/")
+    start = Lifecycle(LifecyclePhase.START, RunState.RUNNING.value, started_at=now, provider=provider, model=model)
+    entry = NewEntry(ids.entry(), now, EntryKind.USER, user_body(said))
+    cut = cut_utf8(text, MAX_TEXT_BYTES)
+    message = MessageEnded(
+        ids.message(), "user", entry.entry_id, cut.text, truncated=cut.truncated, total_bytes=cut.total_bytes
+    )
+    collected = QueueChange(QueuePhase.COLLECTED, host_run_id=run.run_id)
+    events: list[EventPayload] = [start, *(collected for _ in members), message]
+    command = StartRun(
+        run.run_id,
+        now,
+        recovered=False,
+        entries=(entry,),
+        events=tuple(NewEvent(now, event) for event in events),
+        collected=tuple(each.run_id for each in members),
+        dropped_count=dropped_count,
+    )
+    return Opening(command, said)
