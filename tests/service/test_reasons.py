@@ -241,8 +241,9 @@ async def test_a_tenant_at_its_limit_is_refused_and_no_other_one(
         model.answer(calls_answer(("rec", {})))
         running = await service.accept(session_key="s")
         call = await tool.asked.get()
+        waiting = [running]
         if setting == "max_queued_runs":
-            await service.accept(session_key="s", idempotency_key="k")
+            waiting.append(await service.accept(session_key="s"))
         before = await all_that_is_stored(service)
         refusal = await refused(service.accept(session_key=taken))
         assert (refusal.status, refusal.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "TENANT_LIMIT")
@@ -259,7 +260,8 @@ async def test_a_tenant_at_its_limit_is_refused_and_no_other_one(
         )
         assert theirs.status == agent_pb2.WAIT_STATUS_OK
         call.answer.set_result(DONE)
-        await service.wait(running.run_id)
+        for run in waiting:
+            await service.wait(run.run_id)
         assert (await service.wait((await service.accept(session_key=taken)).run_id)).status == agent_pb2.WAIT_STATUS_OK
 
 

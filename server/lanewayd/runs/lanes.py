@@ -50,6 +50,8 @@ class _Session:
     """run id -> ticket, in the order in which they start"""
     active: Ticket | None = None
     holds_slot: bool = False
+    is_executing: bool = False
+    """Its active run has not ended."""
     last_started: int = 0
     entry_no: int = 0
     """Names the newest heap entry of this session; older ones are stale."""
@@ -117,7 +119,7 @@ class LaneBook:
         return self._queued[tenant]
 
     def active_of(self, tenant: str) -> int:
-        """Runs of a tenant that are started and not released."""
+        """Runs of a tenant that are started and have not ended."""
         return self._active[tenant]
 
     @property
@@ -186,14 +188,22 @@ class LaneBook:
             raise ValueError(f"run {run_id} is not active")
         del self._sessions_of[run_id]
         self._free_slot(session, ticket)
+        self._stop_executing(session, ticket)
         session.active = None
-        _count_down(self._active, ticket.tenant)
         self._started_runs -= 1
         self.leave_gate(run_id)
         if session.waiting:
             self._offer(session_id, session)
         else:
             self._forget(session_id, session)
+
+    def ended(self, run_id: str) -> None:
+        """The run has ended, though its task may still be there: its tenant may execute another one. Harmless for any
+        other run."""
+        session_id = self._sessions_of.get(run_id)
+        session = self._sessions[session_id] if session_id is not None else None
+        if session is not None and session.active is not None and session.active.run_id == run_id:
+            self._stop_executing(session, session.active)
 
     def free_slot(self, run_id: str) -> None:
         """The active run gives its place in the lane back, but keeps its session: its task still unwinds (R-2.24)."""
@@ -244,6 +254,11 @@ class LaneBook:
             self._idle_starts[session_id] = session.last_started
             if len(self._idle_starts) > REMEMBERED_STARTS:
                 self._idle_starts.popitem(last=False)
+
+    def _stop_executing(self, session: _Session, ticket: Ticket) -> None:
+        if session.is_executing:
+            session.is_executing = False
+            _count_down(self._active, ticket.tenant)
 
     def _free_slot(self, session: _Session, ticket: Ticket) -> None:
         if session.holds_slot:
@@ -331,7 +346,7 @@ class LaneBook:
         session = self._sessions[session_id]
         _, ticket = session.waiting.popitem(last=False)
         session.active = ticket
-        session.holds_slot = True
+        session.holds_slot = session.is_executing = True
         self._started += 1
         session.last_started = self._started
         lane.active += 1

@@ -247,6 +247,7 @@ class RunRegistry:
         reason = run.error.reason if run.error is not None else ""
         logger.info("run ended", extra={**_fields(run), "stop_reason": run.stop_reason, "reason": reason})
         self._metrics.run_ended(run.state.value, reason or run.stop_reason)
+        self._scheduler.ended(run.run_id)
         self._watches.close(run)
 
     # --- inside ------------------------------------------------------------------------------------------------------

@@ -130,6 +130,11 @@ class Scheduler:
         self._book.leave_gate(run_id)
         self._admit(None)
 
+    def ended(self, run_id: str) -> None:
+        """The end of a run is stored."""
+        self._book.ended(run_id)
+        self._admit(None)
+
     def _let_go(self, run_ids: Sequence[str]) -> None:
         self._book.let_go(run_ids)
         self._admit(None)

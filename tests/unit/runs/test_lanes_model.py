@@ -30,6 +30,7 @@ class LaneRules(RuleBasedStateMachine):
         self.with_room: set[str] = set()
         self.gate: str | None = None
         self.held: set[str] = set()
+        self.ended_runs: set[str] = set()
         self.last_start: dict[SessionId, int] = {}
         self.served_while_ready: dict[tuple[str, str], set[str]] = {}
         """(lane, tenant that could start all the time) -> tenants that were served meanwhile."""
@@ -54,7 +55,10 @@ class LaneRules(RuleBasedStateMachine):
         return self.tenant_width is None or self.active_of(tenant) < self.tenant_width
 
     def active_of(self, tenant: str) -> int:
-        return sum(session_id[0] == tenant for session_id in self.active)
+        return sum(
+            session_id[0] == tenant and ticket.run_id not in self.ended_runs
+            for session_id, ticket in self.active.items()
+        )
 
     def room_used(self, lane: str) -> int:
         return sum(ticket.lane == lane and ticket.run_id in self.with_room for ticket in self.active.values())
@@ -153,6 +157,13 @@ class LaneRules(RuleBasedStateMachine):
         self.taken_back.append(ticket.run_id)
         if self.gate == ticket.run_id:
             self.gate = None
+
+    @precondition(lambda self: self.active)
+    @rule(data=st.data())
+    def ended(self, data: st.DataObject) -> None:
+        _, ticket = self.active_ticket(data)
+        self.book.ended(ticket.run_id)
+        self.ended_runs.add(ticket.run_id)
 
     @precondition(lambda self: self.active)
     @rule(data=st.data())
