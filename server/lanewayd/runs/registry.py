@@ -200,7 +200,7 @@ class RunRegistry:
         """From now on `accept` answers DRAINING."""
         self._is_refusing = True
 
-    # --- what the store says (part of store.writer_interface.CommitListener) ------------------------------------------------
+    # --- what the store says (part of writer_interface.CommitListener) ------------------------------------------------
 
     def committed(self, command: object, result: object) -> None:
         """A command is durable: lanes and waiters learn of it."""
