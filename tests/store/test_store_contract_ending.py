@@ -159,12 +159,12 @@ async def test_an_unknown_session_is_neither_reset_nor_deleted(store: Store) -> 
 
 
 async def test_a_deleted_session_leaves_runs_without_text_and_their_last_events(store: Store) -> None:
-    request = a_request(message="secret", extra_system_prompt="secret")
+    request = a_request(message="secret", extra_system_prompt="secret", response_schema_json='{"title":"secret"}')
     await store.accept(accept_run("r1", request=request, key=a_key()))
     await store.start(start_run("r1"))
     call = ToolCallRow("r1", "c1", "e1", 0, "read", '{"path":"secret"}', ToolCallState.REQUESTED)
     asked = RunChange(entries=(an_entry("e1", EntryKind.ASSISTANT, '"secret"'),), tool_calls=(call,))
-    await store.append(append_to("r1", 2, asked, says("secret"), ends()))
+    await store.append(append_to("r1", 2, asked, says("secret"), ends(output_json='"secret"')))
     before = await log_of(store, "r1")
     await running(store, "r2")
     await store.append(append_to("r2", 2, says("secret"), fails("secret"), claim=1))
@@ -177,6 +177,7 @@ async def test_a_deleted_session_leaves_runs_without_text_and_their_last_events(
     assert await store.tool_calls("r1") == []
     run = await the_run(store, "r1")
     assert (run.state, run.request.message, run.payloads, run.stop_reason) == (RunState.SUCCEEDED, "", (), "stop")
+    assert (run.request.response_schema_json, run.output_json) == ("", "")
     after = await log_of(store, "r1")
     assert (after.events, after.earliest, after.latest) == (before.events[-1:], 3, 3)
     assert run.event_bytes == len(before.events[-1].encoded)

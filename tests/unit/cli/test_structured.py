@@ -8,6 +8,8 @@ import pytest
 from tests.unit.cli.fake_service import RUN_ID, FakeService, terminal
 from tests.unit.cli.processes import run
 
+from laneway.cli.exits import CliError, ExitCode
+from laneway.cli.structured import read_schema
 from laneway.outputs import output_of
 from laneway.v1 import agent_pb2, run_pb2
 
@@ -61,15 +63,13 @@ async def test_with_json_the_events_are_on_stdout(service: FakeService, address:
     ("content", "says"),
     [(None, "cannot be read: No such file"), ("{", "holds no JSON:"), ("[1]", "an object is needed")],
 )
-async def test_a_file_without_a_schema_is_a_mistake_in_the_command(
-    service: FakeService, address: str, tmp_path: Path, content: str | None, says: str
-) -> None:
+def test_a_file_without_a_schema_is_a_mistake_in_the_command(tmp_path: Path, content: str | None, says: str) -> None:
     file = tmp_path / "schema.json"
     if content is not None:
         file.write_text(content)
-    called = await run("agent", "hello", "--schema", str(file), "--address", address)
-    assert (called.code, called.out, service.agent_requests) == (2, "", [])
-    assert says in called.err
+    with pytest.raises(CliError, match=says) as refused:
+        read_schema(file)
+    assert refused.value.exit_code is ExitCode.USAGE
 
 
 def test_an_answer_without_an_object_has_none() -> None:

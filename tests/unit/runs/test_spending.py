@@ -129,7 +129,7 @@ _CALLS = st.tuples(st.sampled_from(["fails", "asks"]), _USAGES)
 _RUNS = st.lists(st.tuples(st.lists(_CALLS, max_size=3), st.tuples(st.sampled_from(["answers", "gives up"]), _USAGES)))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_RUNS.filter(bool), st.sampled_from([PRICES, Prices(input=1.0, output=2.0), Prices()]))
 async def test_a_run_used_what_its_calls_used_and_a_session_what_its_runs_did(
     runs: list[tuple[list[tuple[str, Usage]], tuple[str, Usage]]], prices: Prices

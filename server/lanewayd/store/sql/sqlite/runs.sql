@@ -205,7 +205,13 @@ ORDER BY r.accepted_no;
 -- name: blank_run_texts
 -- No text of the caller or the model is left.
 UPDATE run_texts
-SET message = '', extra_system_prompt = '', payloads_json = '', output_json = '', error_json = :error_json
+SET
+    message = '',
+    extra_system_prompt = '',
+    request_json = json_set(request_json, '$.response_schema_json', ''),
+    payloads_json = '',
+    output_json = '',
+    error_json = :error_json
 WHERE accepted_no = :accepted_no;
 
 -- name: insert_tool_call
