@@ -1,6 +1,6 @@
 """Fixtures of the provider tests: a model server, and providers on either transport that talk to it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -28,12 +28,20 @@ async def server() -> AsyncIterator[ModelServer]:
 async def make_provider(transport_kind: TransportKind) -> AsyncIterator[MakeProvider]:
     made: list[HttpProvider] = []
 
-    def make(base_url: str, *, clock: Clock | None = None, api_key: ApiKey = KEY, **settings: Any) -> HttpProvider:
+    def make(
+        base_url: str,
+        *,
+        clock: Clock | None = None,
+        api_key: ApiKey = KEY,
+        secrets: Callable[[], Sequence[str]] = tuple,
+        **settings: Any,
+    ) -> HttpProvider:
         provider = HttpProvider(
             service=HttpService("acme", base_url, **settings),
             dialect=OpenAIChat(new_call_id=lambda: "call_made_up"),
             clock=clock or SystemClock(),
             api_key=api_key,
+            secrets=secrets,
             transport=make_transport(transport_kind),
         )
         made.append(provider)

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -222,3 +223,42 @@ async def test_the_key_is_asked_for_at_each_call_and_sent_as_bearer(
     assert [request.headers["authorization"] for request in server.requests] == ["Bearer first", "Bearer second"]
     await events_of(make_provider(server.base_url, api_key=None))
     assert "authorization" not in server.requests[-1].headers
+
+
+PROFILE_KEYS = {"work": "sk-work-0123456789abcdef", "default": KEY}
+
+
+def key_of(profile: str) -> str:
+    return PROFILE_KEYS[profile]
+
+
+async def test_a_call_is_made_with_the_key_of_its_profile(server: ModelServer, make_provider: MakeProvider) -> None:
+    provider = make_provider(server.base_url, api_key=key_of)
+    for profile in PROFILE_KEYS:
+        await events_of(provider, replace(REQUEST, profile=profile))
+    sent = [request.headers["authorization"].removeprefix("Bearer ") for request in server.requests]
+    assert sent == list(PROFILE_KEYS.values())
+
+
+@pytest.mark.parametrize(("status", "is_named"), [(401, True), (402, True), (403, True), (429, True), (500, False)])
+async def test_who_refuses_a_key_has_its_profile_named_and_no_key_shown(
+    server: ModelServer, make_provider: MakeProvider, status: int, is_named: bool
+) -> None:
+    provider = make_provider(server.base_url, api_key=key_of, secrets=lambda: list(PROFILE_KEYS.values()))
+    said = f"no, neither {PROFILE_KEYS['work']} nor {KEY} nor odd"
+    server.answer(failure(status, {"error": {"message": said}}))
+    failed = await failure_of(provider, replace(REQUEST, profile="work"))
+    assert ("the profile 'work'" in failed.error.message) is is_named
+    assert not any(key in repr(failed) for key in PROFILE_KEYS.values())
+    server.answer(failure(status, {"error": {"message": said}}))
+    assert "profile" not in (await failure_of(make_provider(server.base_url))).error.message
+
+
+async def test_a_key_that_cannot_be_read_has_its_profile_named(
+    server: ModelServer, make_provider: MakeProvider
+) -> None:
+    def read(_profile: str) -> str:
+        raise FileNotFoundError(2, "No such file or directory", "/secret/place")
+
+    failed = await failure_of(make_provider(server.base_url, api_key=read), replace(REQUEST, profile="work"))
+    assert failed.error.message.endswith("(the key was that of the profile 'work')")

@@ -104,7 +104,7 @@ class ModelServices:
         return ProviderFacts(
             api=service.api,
             has_key=self.keys.has_key(name),
-            key_source=service.key_source,
+            key_source=self.keys.sources(name),
         )
 
     def _make(self, name: str) -> Provider:

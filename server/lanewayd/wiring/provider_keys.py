@@ -21,6 +21,7 @@ class ProviderKeys:
         self._keys = {
             name: read_api_keys(name, service, environ) for name, service in settings.models.providers.items()
         }
+        self._orders = {name: settings.auth.order.get(name) or tuple(self._places[name]) for name in self._places}
         self._groups = {name: self._group_of(name, settings) for name in self._places}
         self._seen = {
             (name, profile): [key] for name, keys in self._keys.items() for profile, key in keys.items() if key
@@ -36,6 +37,10 @@ class ProviderKeys:
     def has_key(self, provider: str) -> bool:
         """A key was found, or none is needed."""
         return not self._places[provider] or bool(self._groups[provider].names)
+
+    def sources(self, provider: str) -> str:
+        """Where the keys that may be used are looked for, in words; empty if none is needed."""
+        return " or ".join(self._places[provider][name].key_source for name in self._orders[provider])
 
     def at_start(self, provider: str, profile: str) -> str:
         """The key of a profile, "" = of the only one; empty if there is none."""
@@ -69,10 +74,8 @@ class ProviderKeys:
         return profile if profile in names else names[0] if names else OWN_PROFILE
 
     def _group_of(self, provider: str, settings: Settings) -> ProfileGroup:
-        order = settings.auth.order.get(provider)
-        names = order or tuple(self._places[provider])
-        with_key = tuple(name for name in names if self._keys[provider].get(name))
-        return ProfileGroup(with_key, is_explicit=order is not None)
+        with_key = tuple(name for name in self._orders[provider] if self._keys[provider].get(name))
+        return ProfileGroup(with_key, is_explicit=provider in settings.auth.order)
 
     def _all_seen(self) -> tuple[str, ...]:
         return tuple(key for keys in self._seen.values() for key in keys)

@@ -148,3 +148,24 @@ async def test_a_key_that_no_request_can_carry_is_refused_without_showing_it(env
     assert (ended.code, ended.out) == (2, "")
     assert "ACME_KEY must hold the key and nothing else" in ended.err
     assert "two" not in ended.err
+
+
+async def test_several_keys_show_their_places_and_their_order_and_no_value(home: Path, environ: dict[str, str]) -> None:
+    work = home / "work.key"
+    work.write_text("sk-work-0123456789-very-secret")
+    more = '[models.providers.acme.profiles.work]\napi_key_file = "work.key"\n'
+    more += (
+        '[models.providers.acme.profiles.home]\napi_key_env = "HOME_KEY"\n[auth.order]\nacme = ["work", "default"]\n'
+    )
+    (home / "laneway.toml").write_text(TOML + more)
+    rows = await shown(environ=environ | {"HOME_KEY": KEY + "-home"})
+    profiles = "models.providers.acme.profiles"
+    assert rows[f"{profiles}.work.api_key_file"]["value"] == str(work)
+    assert rows[f"{profiles}.home.api_key_env"] == {
+        "value": "HOME_KEY",
+        "note": "set",
+        "source": "file",
+        "from": f"{home}/laneway.toml:16",
+    }
+    assert rows["auth.order.acme"]["value"] == ["work", "default"]
+    assert "very-secret" not in json.dumps(rows)

@@ -1,5 +1,7 @@
 """What is said of models, services and servers: facts in, words out."""
 
+from dataclasses import replace
+
 import pytest
 
 from lanewayd.doctor.findings import Finding, Level
@@ -10,6 +12,7 @@ from lanewayd.doctor.models import (
     ServiceAnswer,
     judge_agents,
     judge_embedded,
+    judge_missing_key,
     judge_service,
 )
 from lanewayd.doctor.server import Lane, ServerReport, judge_server
@@ -82,6 +85,18 @@ def test_what_a_service_answers_is_a_finding_with_advice(reason: ErrorCode, leve
     assert finding.text.endswith("; it said: its words")
     assert finding.advice
     assert only(judge_service(service(), answer)).level is Level.WARN, "nobody uses it"
+
+
+def test_of_several_keys_the_refused_and_the_missing_one_have_their_profile_named() -> None:
+    asked = replace(service(models=("m",)), profile="work")
+    refused = only(judge_service(asked, ServiceAnswer(ErrorCode.PROVIDER_AUTH, "no", http_status=401)))
+    assert refused.text == (
+        "acme, profile work (http://h/v1): wrong key: the service refused the one from the file k (HTTP 401)"
+    )
+    missing = judge_missing_key(asked)
+    assert missing.text.startswith("acme, profile work has no key: the file k")
+    assert "take the profile out" in missing.advice
+    assert "take the provider out" in judge_missing_key(service()).advice
 
 
 def test_a_service_that_wants_a_key_where_none_is_configured_is_told_apart() -> None:
