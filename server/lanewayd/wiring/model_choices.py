@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lanewayd.config import SCRIPTED_PROVIDER
 from lanewayd.errors import ErrorCode, LanewayError
-from lanewayd.messages import ThinkingLevel
+from lanewayd.messages import Prices, ThinkingLevel
 from lanewayd.models.candidates import Candidate
 from lanewayd.models.resolve import (
     LOCAL_PROVIDER,
@@ -24,7 +25,7 @@ from lanewayd.runs.admin import AgentListing, ModelListing
 from lanewayd.settings_models import AgentSettings
 from lanewayd.settings_schema import Settings
 from lanewayd.wiring.local_model import LocalModel
-from lanewayd.wiring.model_facts import KnownModels
+from lanewayd.wiring.model_facts import FREE, KnownModels
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +92,8 @@ class ModelChoices:
             logger.warning(
                 "little room in the context window", extra={"model": reference, "context_window": facts.context_window}
             )
+        if facts.prices == Prices() and provider in self._providers and self._providers[provider].api == "ollama":
+            facts = replace(facts, prices=FREE)  # it runs on one's own machines
         return Candidate(provider, model, facts, level_for(wish, facts), agent.cache_retention)
 
     def _usable(self, reference: str, agent: AgentSettings) -> str:

@@ -10,7 +10,7 @@ from lanewayd.models.windows import Window, window
 from lanewayd.providers.catalog import facts_of, listed_models
 from lanewayd.settings_models import CatalogSettings
 
-_FREE = Prices(0.0, 0.0, 0.0, 0.0)
+FREE = Prices(0.0, 0.0, 0.0, 0.0)
 
 
 class KnownModels:
@@ -42,7 +42,7 @@ class KnownModels:
     def _native(self, reference: str) -> ModelFacts:
         provider, _, model = reference.partition("/")
         if provider.lower() == LOCAL_PROVIDER:
-            return ModelFacts(context_window=self._local_context_tokens(), prices=_FREE, is_known=True)
+            return ModelFacts(context_window=self._local_context_tokens(), prices=FREE, is_known=True)
         return facts_of(provider, model) or UNKNOWN_MODEL
 
 

@@ -133,6 +133,17 @@ def test_an_entry_of_the_settings_goes_before_the_catalogue(tmp_path: Path) -> N
     assert (dull.facts.can_think, dull.thinking) == (False, L.OFF)
 
 
+def test_models_of_ollama_cost_nothing_unless_the_settings_say_so(tmp_path: Path) -> None:
+    priced = '[models.providers.home]\napi = "ollama"\nbase_url = "http://127.0.0.1:9/"\n'
+    priced += '[models.catalog."home/dear"]\nprice_input = 3.0\n'
+    models = services(tmp_path, priced)
+    for reference in ("ollama/qwen3:8b", "home/qwen3:8b"):
+        [free] = candidates(models, requested=reference)
+        assert (free.facts.prices.input, free.facts.prices.output) == (0.0, 0.0)
+    [dear] = candidates(models, requested="home/dear")
+    assert (dear.facts.prices.input, dear.facts.prices.output) == (3.0, None)
+
+
 def test_of_an_unknown_model_the_stated_defaults_hold(tmp_path: Path) -> None:
     [unknown] = candidates(services(tmp_path, ""), requested="acme/nobody-knows-it")
     assert (unknown.facts.context_window, unknown.facts.max_output_tokens) == (200_000, 0)
