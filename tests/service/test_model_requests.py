@@ -9,6 +9,8 @@ from tests.fakes.model_server import ModelServer
 from tests.fakes.service import running_service
 
 WISHES: dict[str, Any] = {"max_output_tokens": 100, "temperature": 0.5, "seed": 7}
+BUDGET = {"type": "enabled", "budget_tokens": 8_192}
+GEMINI_HIGH = {"maxOutputTokens": 32_000, "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "HIGH"}}
 SCHEMA = {
     "type": "object",
     "properties": {"city": {"type": "string"}},
@@ -27,6 +29,10 @@ ANSWER = '{"city": "Paris"}'
         ("openai_responses", "acme", "m", {"max_output_tokens": 100, "temperature": 0.5}),
         ("openai_responses", "openai", "gpt-5.6", {"max_output_tokens": 100}),
         ("ollama", "acme", "m", {"options": {"num_predict": 100, "temperature": 0.5, "seed": 7}}),
+        ("anthropic", "acme", "m", {"max_tokens": 100, "temperature": 0.5}),
+        ("anthropic", "anthropic", "claude-haiku-4-5", {"max_tokens": 8_292, "thinking": BUDGET}),
+        ("anthropic", "anthropic", "claude-opus-4-6", {"max_tokens": 100, "thinking": {"type": "adaptive"}}),
+        ("gemini", "gemini", "m", {"generationConfig": {"maxOutputTokens": 100, "temperature": 0.5, "seed": 7}}),
     ],
 )
 async def test_limits_sampling_and_seed_arrive_as_the_service_takes_them(
@@ -37,8 +43,9 @@ async def test_limits_sampling_and_seed_arrive_as_the_service_takes_them(
         ended = await service.finish(model=f"{provider}/{name}", **WISHES)
     assert ended.payloads[0].text == "hi"
     body = model.requests[0].json
-    candidates = ("max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "seed", "reasoning_effort")
-    assert {field: body[field] for field in (*candidates, "options") if field in body} == fields
+    limits = ("max_tokens", "max_completion_tokens", "max_output_tokens", "options", "generationConfig")
+    others = ("temperature", "seed", "reasoning_effort", "thinking")
+    assert {field: body[field] for field in (*limits, *others) if field in body} == fields
 
 
 @pytest.mark.parametrize("api", ["openai_chat", "openai_responses"])
@@ -67,12 +74,28 @@ async def test_an_agents_setting_says_how_long_a_cache_lives(
 
 
 @pytest.mark.parametrize(
+    ("retention", "mark"),
+    [("none", None), ("short", {"type": "ephemeral"}), ("long", {"type": "ephemeral", "ttl": "1h"})],
+)
+async def test_anthropic_gets_marks_that_live_as_long(
+    tmp_path: Path, model: ModelServer, retention: str, mark: dict[str, str] | None
+) -> None:
+    more = f'[agents.defaults]\ncache_retention = "{retention}"\n'
+    async with speaking(tmp_path, model, "anthropic", "anthropic", more) as service:
+        model.answer(LANGUAGES["anthropic"].text("hi"))
+        await service.finish(model="anthropic/claude-haiku-4-5")
+    assert model.requests[0].json["messages"][-1]["content"][-1].get("cache_control") == mark
+
+
+@pytest.mark.parametrize(
     ("api", "provider", "name", "thought"),
     [
         ("openai_chat", "acme", "m", {"reasoning_effort": "high"}),
         ("openai_chat", "openai", "gpt-5.1", {"reasoning_effort": "high"}),
         ("openai_responses", "openai", "gpt-5.6", {"reasoning": {"effort": "high", "summary": "auto"}}),
         ("ollama", "acme", "m", {"think": "high"}),
+        ("anthropic", "anthropic", "claude-opus-4-6", {"output_config": {"effort": "high"}}),
+        ("gemini", "gemini", "gemini-3.8-flash", {"generationConfig": GEMINI_HIGH}),
     ],
 )
 async def test_a_level_of_thinking_arrives_in_the_words_of_the_language(
@@ -83,7 +106,8 @@ async def test_a_level_of_thinking_arrives_in_the_words_of_the_language(
         model.answer(LANGUAGES[api].text("hi"))
         await service.finish(model=f"{provider}/{name}")
     body = model.requests[0].json
-    assert {field: body[field] for field in ("reasoning_effort", "reasoning", "think") if field in body} == thought
+    words = ("reasoning_effort", "reasoning", "think", "output_config", "generationConfig")
+    assert {field: body[field] for field in words if field in body} == thought
 
 
 async def test_another_service_gets_no_key(tmp_path: Path, model: ModelServer) -> None:
@@ -109,6 +133,25 @@ async def test_openai_holds_the_answer_to_its_schema_itself(
     assert dict(ended.output) == {"city": "Paris"}
     sent = schema_of(model.requests[0].json)
     assert (sent["name"], sent["schema"], sent["strict"]) == ("answer", SCHEMA, True)
+
+
+@pytest.mark.parametrize(
+    ("api", "provider", "name", "schema_of"),
+    [
+        ("anthropic", "anthropic", "claude-haiku-4-5", lambda body: body["output_config"]["format"]["schema"]),
+        ("gemini", "gemini", "gemini-3.8-flash", lambda body: body["generationConfig"]["responseSchema"]),
+    ],
+)
+async def test_claude_and_gemini_models_are_held_to_the_schema_by_their_services(
+    tmp_path: Path, model: ModelServer, api: str, provider: str, name: str, schema_of: Any
+) -> None:
+    async with speaking(tmp_path, model, api, provider) as service:
+        model.answer(LANGUAGES[api].text(ANSWER))
+        ended = await service.finish(model=f"{provider}/{name}", response_schema=SCHEMA)
+    assert dict(ended.output) == {"city": "Paris"}
+    body = model.requests[0].json
+    assert schema_of(body)["required"] == ["city"]
+    assert "must be one JSON object" not in str(body)
 
 
 def speaking(home: Path, model: ModelServer, api: str, provider: str, more: str = "") -> Any:
