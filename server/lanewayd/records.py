@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
-from lanewayd.messages import Payload, RunError, ToolOutcome, Usage
+from lanewayd.messages import Attachment, Payload, RunError, ToolOutcome, Usage
 
 
 class RunState(StrEnum):
@@ -142,6 +142,8 @@ class RunRequest:
     """Of each model call; 0 = the model's."""
     temperature: float | None = None
     seed: int | None = None
+    attachments: tuple[Attachment, ...] = ()
+    """Files that came with the message."""
     response_schema_json: str = ""
     """JSON Schema that the answer must fit; "" = none."""
 

@@ -22,7 +22,8 @@ from tests.fakes.store_commands import (
 )
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
-from lanewayd.records import Disposition, Priority, Run, RunState
+from lanewayd.messages import Attachment
+from lanewayd.records import Disposition, Priority, Run, RunRequest, RunState, SessionSettings
 from lanewayd.store.interface import RunFilter, Store
 
 
@@ -57,6 +58,11 @@ async def test_an_accepted_run_is_read_back_as_it_was_answered(store: Store) -> 
         provenance_json='{"kind":1}',
         traceparent="00-1-2-01",
         timeout_s=0.1,
+        model_source="request",
+        thinking="low",
+        seed=7,
+        temperature=0.5,
+        attachments=(Attachment("a.png", "image/png", "0" * 64, 5),),
     )
     accepted = await store.accept(accept_run("r1", request=request))
     assert accepted.run == await store.run(TENANT, "r1")
@@ -169,6 +175,31 @@ async def test_a_duplicate_gets_the_stored_answer(store: Store) -> None:
     again = await store.accept(accept_run("r2", key=a_key(), refusal=a_refusal(), now=NOW + timedelta(hours=1)))
     assert again == replace(first, duplicate=True, run=None, events=())
     assert await store.run(TENANT, "r2") is None
+
+
+async def test_a_request_is_what_it_is_for_the_session_it_comes_into(store: Store) -> None:
+    seen: list[SessionSettings] = []
+
+    def adapt(request: RunRequest, settings: SessionSettings) -> RunRequest:
+        seen.append(settings)
+        return replace(request, model="acme/adapted")
+
+    accepted = await store.accept(accept_run("r1", adapt=adapt))
+    assert accepted.run is not None
+    assert (accepted.run.request.model, (await stored_run(store, "r1")).request.model) == ("acme/adapted",) * 2
+    assert seen == [SessionSettings()]
+
+
+async def test_what_a_request_cannot_be_for_its_session_refuses_it_alone(store: Store) -> None:
+    def adapt(request: RunRequest, settings: SessionSettings) -> RunRequest:
+        raise LanewayError(ErrorCode.MODEL_NOT_CONFIGURED, "no model")
+
+    refused, accepted = await asyncio.gather(
+        store.accept(accept_run("r1", "s1", adapt=adapt)), store.accept(accept_run("r2", "s2")), return_exceptions=True
+    )
+    assert isinstance(refused, LanewayError)
+    assert not isinstance(accepted, BaseException)
+    assert (await store.run(TENANT, "r1"), await store.session(TENANT, "s1")) == (None, None)
 
 
 async def test_a_key_for_another_request_is_refused(store: Store) -> None:

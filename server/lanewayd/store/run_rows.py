@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from lanewayd.messages import Payload, RunError, Usage
+from lanewayd.messages import Attachment, Payload, RunError, Usage
 from lanewayd.records import Disposition, Priority, Run, RunRequest, RunState
 from lanewayd.store.times import from_us, optional_from_us, optional_to_us, to_us
 from lanewayd.store.transaction import Row
@@ -121,6 +121,7 @@ def _rest_json(request: RunRequest) -> str:
             "temperature": request.temperature,
             "seed": request.seed,
             "response_schema_json": request.response_schema_json,
+            "attachments": [asdict(attachment) for attachment in request.attachments],
         }
     )
 
@@ -129,6 +130,7 @@ def _request_from_row(row: Row) -> RunRequest:
     rest: dict[str, Any] = json.loads(row["request_json"])
     rest["tools_allow"] = tuple(rest["tools_allow"])
     rest["tools_deny"] = tuple(rest["tools_deny"])
+    rest["attachments"] = tuple(Attachment(**attachment) for attachment in rest.get("attachments", ()))
     return RunRequest(
         message=row["message"],
         agent_id=row["agent_id"],

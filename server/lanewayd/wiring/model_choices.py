@@ -83,7 +83,16 @@ class ModelChoices:
             if full and full.lower() not in (each.lower() for each in usable):
                 usable.append(full)
         wish = ThinkingLevel.of(request.thinking) or ThinkingLevel.of(agent.thinking or "")
+        if agent.image_model and any(attachment.is_image for attachment in request.attachments):
+            usable = self._seeing_first(usable, agent.image_model, agent)
         return tuple(self._candidate(reference, agent, wish) for reference in usable)
+
+    def _seeing_first(self, references: list[str], image_model: str, agent: AgentSettings) -> list[str]:
+        """The chain of a run with images: the image model comes before a model that cannot see (R-4.16)."""
+        seeing = self._usable(image_model, agent)
+        if not seeing or self._known.facts(references[0]).accepts_images:
+            return references
+        return [seeing, *(each for each in references if each.lower() != seeing.lower())]
 
     def _candidate(self, reference: str, agent: AgentSettings, wish: ThinkingLevel | None) -> Candidate:
         provider, _, model = reference.partition("/")

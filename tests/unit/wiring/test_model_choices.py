@@ -1,12 +1,13 @@
 """The models of an agent as the settings give them: facts, chain, lists."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lanewayd.clock import SystemClock
 from lanewayd.config import Flags, load_settings
-from lanewayd.messages import Prices, ThinkingLevel
+from lanewayd.messages import Attachment, Prices, ThinkingLevel
 from lanewayd.models.candidates import Candidate
 from lanewayd.records import Priority, RunRequest
 from lanewayd.wiring.model_services import ModelServices
@@ -170,6 +171,25 @@ def test_the_level_of_a_candidate(
 ) -> None:
     [candidate] = candidates(services(tmp_path, ENTRIES, OPENAI_API_KEY="sk-1"), agent_id, requested, thinking=thinking)
     assert candidate.thinking is level
+
+
+@pytest.mark.parametrize(
+    ("image_model", "model", "mime_type", "expected"),
+    [
+        ("acme/eyes", "acme/blind", "image/png", ["acme/eyes", "acme/blind"]),
+        ("acme/eyes", "acme/blind", "application/pdf", ["acme/blind"]),
+        ("acme/eyes", "openai/gpt-5.2", "image/png", ["openai/gpt-5.2"]),
+        ("locked/eyes", "acme/blind", "image/png", ["acme/blind"]),
+        ("acme/Blind", "acme/blind", "image/png", ["acme/Blind"]),
+    ],
+)
+def test_images_go_to_the_image_model_where_the_chosen_one_cannot_see(
+    tmp_path: Path, image_model: str, model: str, mime_type: str, expected: list[str]
+) -> None:
+    models = services(tmp_path, f"[agents.defaults]\nimage_model = '{image_model}'\n", OPENAI_API_KEY="sk-1")
+    run = RunRequest("see", "main", "main", Priority.NORMAL, model=model, timeout_s=0, model_source="request")
+    run = replace(run, attachments=(Attachment("a", mime_type, "0" * 64, 5),))
+    assert [each.reference for each in models.candidates(run)] == expected
 
 
 def test_an_agents_cap_lowers_every_window(tmp_path: Path) -> None:
