@@ -36,11 +36,9 @@ from lanewayd.runs.recovery import Recovery
 from lanewayd.runs.registry import RunRegistry
 from lanewayd.runs.retention import Retention, RetentionSettings
 from lanewayd.runs.scheduler import Scheduler
-from lanewayd.runs.session_control import SessionControl
 from lanewayd.runs.settling import Settling
 from lanewayd.runs.supervision import Supervision
 from lanewayd.runs.watches import RunWatches
-from lanewayd.sessions.lifecycle import Sessions
 from lanewayd.settings_schema import Settings
 from lanewayd.store.opening import OpenOptions
 from lanewayd.store.sqlite import SqliteStore
@@ -57,6 +55,7 @@ from lanewayd.wiring.home import Home
 from lanewayd.wiring.idle_exit import IdleExit
 from lanewayd.wiring.model_services import ModelServices
 from lanewayd.wiring.run_settings import accept_limits, queue_defaults, run_settings
+from lanewayd.wiring.sessions import make_sessions
 from lanewayd.wiring.telemetry import telemetry_options
 from lanewayd.wiring.workshop import BuiltInWorkshop
 
@@ -301,8 +300,7 @@ class Service:
         )
         admin = Admin(offer, store=self._store, scheduler=self._scheduler, followers=self._followers, drain=self._drain)
         limits = _limits(settings)
-        control = SessionControl(self._collaborators, self._registry)
-        sessions = Sessions(store=self._store, writer=control, stopper=control, exporter=control, importer=control)
+        sessions = make_sessions(self._collaborators, self._registry, self._models)
         self._server = build_server(
             agent=AgentHandlers(
                 runs=self._registry, logs=self._followers, admin=admin, clock=self._clock, limits=limits

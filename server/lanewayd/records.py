@@ -1,7 +1,7 @@
 """What the store keeps: runs, sessions, transcript entries and tool-call rows. Pure values."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
@@ -241,6 +241,29 @@ class Session:
     settings: SessionSettings = field(default_factory=SessionSettings)
     pinned: bool = False
     archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPatch:
+    """What one update changes: the fields of Session and SessionSettings that `paths` names get the values that stand
+    here, the others stay as they are."""
+
+    paths: frozenset[str]
+    settings: SessionSettings = field(default_factory=SessionSettings)
+    label: str = ""
+    pinned: bool = False
+    archived: bool = False
+
+    def sets(self, setting: str) -> bool:
+        """Whether the field of SessionSettings gets a value, and is not cleared or left."""
+        return setting in self.paths and getattr(self.settings, setting) not in ("", None)
+
+    def applied_to(self, session: Session) -> Session:
+        """The session after the update."""
+        new = self.settings
+        settings = {path: getattr(new, path) for path in self.paths if hasattr(new, path)}
+        marks = {path: getattr(self, path) for path in self.paths if path not in settings}
+        return replace(session, settings=replace(session.settings, **settings), **marks)
 
 
 @dataclass(frozen=True, slots=True)

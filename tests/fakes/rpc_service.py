@@ -10,7 +10,7 @@ from tests.fakes.rpc_rows import ACCEPTED_AT, STORE_ID, make_run, make_session
 
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.events import StoredEvent
-from lanewayd.records import Entry, Run, RunState, Session
+from lanewayd.records import Entry, Run, RunState, Session, SessionPatch
 from lanewayd.runs.interface import (
     AbortReceipt,
     LaneStatus,
@@ -169,6 +169,10 @@ class FakeSessions:
         places = [(session.last_interaction_at, session.session_key) for session in ordered]
         start = 0 if before is None else places.index(before) + 1
         return ordered[start : start + limit]
+
+    async def update(self, tenant: str, session_key: str, patch: SessionPatch) -> Session:
+        self.asked.append(("update", tenant, session_key, patch))
+        return patch.applied_to(await self.get(tenant, session_key))
 
     async def reset(self, tenant: str, session_key: str, *, force: bool) -> tuple[Session, tuple[str, ...]]:
         self.asked.append(("reset", tenant, session_key, force))

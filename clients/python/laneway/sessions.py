@@ -5,14 +5,14 @@ from typing import Any
 
 from laneway.calls import Caller
 from laneway.errors import LanewayError
-from laneway.v1 import session_pb2
+from laneway.v1 import agent_pb2, session_pb2
 
 _PIECE_CHARACTERS = 256 * 1024
 """Of a line that is sent in pieces: at most 1 MiB as UTF-8."""
 
 
 class SessionCalls:
-    """Reads are repeated as LanewayClient repeats its own; what changes a session is made once."""
+    """Reads and `update` are repeated as LanewayClient repeats its own; what ends something is made once."""
 
     def __init__(self, caller: Caller, stub: Any) -> None:
         self._caller = caller
@@ -27,6 +27,39 @@ class SessionCalls:
     def list(self) -> AsyncIterator[session_pb2.Session]:
         """All sessions, those with the newest message first; read page by page while it is iterated."""
         return self._caller.pages(self._stub.ListSessions, session_pb2.ListSessionsRequest(), "sessions")
+
+    async def update(  # noqa: PLR0913 - what can be set of a session
+        self,
+        session_key: str,
+        *,
+        model: str | None = None,
+        thinking: agent_pb2.ThinkingLevel | None = None,
+        verbose: agent_pb2.Verbosity | None = None,
+        reasoning: session_pb2.ReasoningVisibility | None = None,
+        trace: bool | None = None,
+        label: str | None = None,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        clear: Iterable[str] = (),
+    ) -> session_pb2.Session:
+        """Set what is given and clear the fields whose names stand in `clear`; the rest is left. The session as it then
+        stands. Counts for the messages accepted from then on. Raises NotFound, InvalidRequest (`field` says which),
+        PreconditionFailed. Repeated like a read: the second time it sets the same again."""
+        values = {
+            "model": model,
+            "thinking": thinking,
+            "verbose": verbose,
+            "reasoning": reasoning,
+            "trace": trace,
+            "label": label,
+            "pinned": pinned,
+            "archived": archived,
+        }
+        given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+        request = session_pb2.UpdateSessionRequest(session=session_pb2.Session(session_key=session_key, **given))
+        request.update_mask.paths.extend([*given, *clear])
+        answer: session_pb2.Session = await self._caller.repeat(self._stub.UpdateSession, request)
+        return answer
 
     async def reset(
         self, session_key: str, *, force: bool = False, deadline_s: float | None = None

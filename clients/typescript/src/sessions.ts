@@ -1,8 +1,15 @@
 /** The calls about sessions and their transcripts; `LanewayClient.sessions` is one of these. */
 
 import type { CallOptions, Caller, DeadlineOptions } from "./calls.js";
+import type { ThinkingLevel, Verbosity } from "./gen/laneway/v1/agent_pb.js";
 import { SessionService } from "./gen/laneway/v1/session_pb.js";
-import type { DeleteSessionResponse, Entry, ResetSessionResponse, Session } from "./gen/laneway/v1/session_pb.js";
+import type {
+  DeleteSessionResponse,
+  Entry,
+  ReasoningVisibility,
+  ResetSessionResponse,
+  Session,
+} from "./gen/laneway/v1/session_pb.js";
 
 /** What `reset` and `delete` take. */
 export interface EndSessionOptions extends DeadlineOptions {
@@ -10,7 +17,20 @@ export interface EndSessionOptions extends DeadlineOptions {
   readonly force?: boolean | undefined;
 }
 
-/** Reads are repeated as LanewayClient repeats its own; what changes a session is made once. */
+/** What `update` takes: what is absent is left, null clears. Unspecified values of enums clear too. */
+export interface SessionUpdate {
+  /** As `provider/model`. */
+  readonly model?: string | null;
+  readonly thinking?: ThinkingLevel | null;
+  readonly verbose?: Verbosity | null;
+  readonly reasoning?: ReasoningVisibility | null;
+  readonly trace?: boolean | null;
+  readonly label?: string | null;
+  readonly pinned?: boolean | null;
+  readonly archived?: boolean | null;
+}
+
+/** Reads and `update` are repeated as LanewayClient repeats its own; what ends something is made once. */
 export class SessionCalls {
   readonly #caller: Caller;
 
@@ -31,6 +51,19 @@ export class SessionCalls {
       (page) => [page.sessions, page.nextPageToken],
       options,
     );
+  }
+
+  /**
+   * Set what is given; the session as it then stands. Counts for the messages accepted from then on. Throws
+   * NotFoundError, InvalidRequestError (`field` says which), PreconditionFailedError. Repeated like a read: the second
+   * time it sets the same again.
+   */
+  update(sessionKey: string, fields: SessionUpdate, options: CallOptions = {}): Promise<Session> {
+    const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+    const values = Object.fromEntries(given.filter(([, value]) => value !== null));
+    const session = { ...values, sessionKey };
+    const updateMask = { paths: given.map(([name]) => name) };
+    return this.#caller.repeat(SessionService.method.updateSession, { session, updateMask }, options);
   }
 
   /**

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from lanewayd.events import StoredEvent
-from lanewayd.records import Entry, Run, RunState, Session
+from lanewayd.records import Entry, Run, RunState, Session, SessionPatch
 from lanewayd.runs.interface import AbortReceipt, LaneStatus, NewMessage, Progress, Snapshot, WaitResult
 
 
@@ -93,6 +93,9 @@ class Sessions(Protocol):
     async def get(self, tenant: str, session_key: str) -> Session: ...
 
     async def list(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> Sequence[Session]: ...
+
+    async def update(self, tenant: str, session_key: str, patch: SessionPatch) -> Session:
+        """The session after it. Raises AGENT_NOT_FOUND, MODEL_UNKNOWN, MODEL_NOT_CONFIGURED, FIELD_INVALID."""
 
     async def reset(self, tenant: str, session_key: str, *, force: bool) -> tuple[Session, tuple[str, ...]]:
         """Answers with the ids of the runs it aborted. Raises SESSION_ACTIVE."""

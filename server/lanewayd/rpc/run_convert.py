@@ -98,6 +98,7 @@ def abort_response(receipt: AbortReceipt) -> agent_pb2.AbortResponse:
 
 def session_message(session: Session) -> session_pb2.Session:
     """A session as it stands."""
+    settings = session.settings
     last_state = None if session.last_state is None else run_state(session.last_state)
     return session_pb2.Session(
         session_key=valid_text(session.session_key),
@@ -110,8 +111,15 @@ def session_message(session: Session) -> session_pb2.Session:
         queued_runs=int32(session.queued_runs),
         last_run_id=session.last_run_id,
         last_state=last_state,
+        model=name(settings.model),
+        thinking=f"THINKING_LEVEL_{settings.thinking.upper() or 'UNSPECIFIED'}",
+        verbose=f"VERBOSITY_{settings.verbose.upper() or 'UNSPECIFIED'}",
+        reasoning=f"REASONING_VISIBILITY_{settings.reasoning.upper() or 'UNSPECIFIED'}",
+        trace=settings.trace,
         usage=usage(session.usage),
         context_tokens=int64(session.context_tokens),
+        pinned=session.pinned,
+        archived=session.archived,
     )
 
 

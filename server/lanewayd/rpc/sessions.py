@@ -13,6 +13,7 @@ from lanewayd.rpc.methods import Call, Send
 from lanewayd.rpc.paging import PageTokens, page_size, read_page
 from lanewayd.rpc.request_fields import check_session_key, required, required_session_key
 from lanewayd.rpc.run_convert import session_message
+from lanewayd.rpc.session_update import session_patch
 from lanewayd.rpc.streams import closed_at_the_end
 from lanewayd.rpc.wire_text import pieces
 
@@ -45,6 +46,10 @@ class SessionHandlers:
             convert=session_message,
         )
         return session_pb2.ListSessionsResponse(sessions=page.items, next_page_token=tokens.next_token(page))
+
+    async def UpdateSession(self, request: session_pb2.UpdateSessionRequest, call: Call) -> session_pb2.Session:
+        key = self._key(request.session.session_key)
+        return session_message(await self._sessions.update(call.tenant, key, session_patch(request, self._limits)))
 
     async def ResetSession(
         self, request: session_pb2.ResetSessionRequest, call: Call

@@ -7,10 +7,10 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator
 
 from lanewayd.errors import ErrorCode, LanewayError
-from lanewayd.records import EntryKind, NewEntry, Session
+from lanewayd.records import EntryKind, NewEntry, Session, SessionPatch
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.registry import RunRegistry
-from lanewayd.store.interface import DeleteSession, ImportSession, ResetSession
+from lanewayd.store.interface import DeleteSession, ImportSession, ResetSession, UpdateSession
 from lanewayd.transcript.entries import reset_body
 from lanewayd.transcript.export import ExportIds, export_header, export_line
 from lanewayd.transcript.importing import TranscriptReader
@@ -41,6 +41,10 @@ class SessionControl:
                 metadata={"run_id": receipt.pending_run_ids[0]},
             )
         return receipt.aborted_run_ids + receipt.cancelled_run_ids
+
+    async def update(self, tenant: str, session_key: str, patch: SessionPatch) -> Session:
+        """Set what the patch names, beside whatever runs in the session. Raises SESSION_NOT_FOUND."""
+        return await self._store.update_session(UpdateSession(tenant, session_key, patch))
 
     async def reset(self, tenant: str, session_key: str) -> Session:
         """Append the entry that begins a fresh window. Raises SESSION_NOT_FOUND, SESSION_ACTIVE, SESSION_BUSY."""

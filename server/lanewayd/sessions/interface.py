@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from lanewayd.records import Entry, Session
+from lanewayd.records import Entry, Session, SessionPatch
 
 
 class SessionStore(Protocol):
@@ -17,10 +17,24 @@ class SessionStore(Protocol):
 
 
 class SessionWriter(Protocol):
-    """Changes a session under its write lock. Both raise SESSION_NOT_FOUND, SESSION_ACTIVE and SESSION_BUSY."""
+    """Changes a session, under its write lock but for `update`; so the others also raise SESSION_ACTIVE, SESSION_BUSY.
+    All raise SESSION_NOT_FOUND."""
+
+    async def update(self, tenant: str, session_key: str, patch: SessionPatch) -> Session:
+        """Runs of the session may be at work: what is set is no part of its transcript."""
 
     async def reset(self, tenant: str, session_key: str) -> Session: ...
     async def delete(self, tenant: str, session_key: str) -> None: ...
+
+
+class SessionModels(Protocol):
+    """What a session may have set of models. Both raise AGENT_NOT_FOUND when the settings have the agent no more."""
+
+    def settable_model(self, agent_id: str, reference: str) -> str:
+        """`provider/model`, checked as that of a message. Raises MODEL_UNKNOWN, MODEL_NOT_CONFIGURED."""
+
+    def check_thinking(self, agent_id: str, model: str, level: str) -> None:
+        """Raises FIELD_INVALID (`thinking`) for a level that the model does not have; `model` "" = the agent's."""
 
 
 class SessionStopper(Protocol):

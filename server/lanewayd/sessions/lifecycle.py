@@ -1,11 +1,20 @@
-"""Sessions as callers see them: look up, list, reset, delete, read, export, import (D-21)."""
+"""Sessions as callers see them: look up, list, update, reset, delete, read, export, import (D-21)."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
 from datetime import datetime
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
-from lanewayd.records import Entry, Session
-from lanewayd.sessions.interface import Exporter, Importer, SessionStopper, SessionStore, SessionWriter, Transcript
+from lanewayd.records import Entry, Session, SessionPatch
+from lanewayd.sessions.interface import (
+    Exporter,
+    Importer,
+    SessionModels,
+    SessionStopper,
+    SessionStore,
+    SessionWriter,
+    Transcript,
+)
 from lanewayd.sessions.keys import canonical_key
 
 NumberedEntries = list[tuple[int, Entry]]
@@ -22,12 +31,14 @@ class Sessions:
         stopper: SessionStopper,
         exporter: Exporter,
         importer: Importer,
+        models: SessionModels,
     ) -> None:
         self._store = store
         self._writer = writer
         self._stopper = stopper
         self._exporter = exporter
         self._importer = importer
+        self._models = models
 
     async def get(self, tenant: str, session_key: str) -> Session:
         """The session. Raises SESSION_NOT_FOUND, SESSION_KEY_MALFORMED."""
@@ -40,6 +51,26 @@ class Sessions:
     async def list(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
         """Newest interaction first; only those after `before` in that order."""
         return await self._store.sessions(tenant, before=before, limit=limit)
+
+    async def update(self, tenant: str, session_key: str, patch: SessionPatch) -> Session:
+        """Set what `patch` names; the session after it.
+
+        Raises SESSION_NOT_FOUND, SESSION_KEY_MALFORMED, AGENT_NOT_FOUND, MODEL_UNKNOWN, MODEL_NOT_CONFIGURED,
+        FIELD_INVALID (`thinking`).
+        """
+        session = await self.get(tenant, session_key)
+        return await self._writer.update(tenant, session.session_key, self._checked(session, patch))
+
+    def _checked(self, session: Session, patch: SessionPatch) -> SessionPatch:
+        """The patch with its model in canonical form. A level is checked for the model that the session then has; one
+        that was set before is not: where it does not fit, a run takes the nearest (R-4.21, R-4.22)."""
+        if patch.sets("model"):
+            model = self._models.settable_model(session.agent_id, patch.settings.model)
+            patch = replace(patch, settings=replace(patch.settings, model=model))
+        if patch.sets("thinking"):
+            after = patch.applied_to(session).settings
+            self._models.check_thinking(session.agent_id, after.model, after.thinking)
+        return patch
 
     async def reset(self, tenant: str, session_key: str, *, force: bool) -> tuple[Session, tuple[str, ...]]:
         """Begin a fresh window under the same id; what was said before stays readable.

@@ -1,3 +1,4 @@
+# ruff: noqa: PLC0414 - the commands on sessions are a part of this contract, kept in a file of their own
 """The store's contract: what the service asks of a database, and what it can rely on.
 
 Writes are commands. Each is one savepoint of a group that is committed and synced together: a command that is refused
@@ -28,6 +29,10 @@ from lanewayd.records import (
     Session,
     ToolCallRow,
 )
+from lanewayd.store.session_commands import DeleteSession as DeleteSession
+from lanewayd.store.session_commands import ImportSession as ImportSession
+from lanewayd.store.session_commands import ResetSession as ResetSession
+from lanewayd.store.session_commands import UpdateSession as UpdateSession
 
 # --- commands -------------------------------------------------------------------------------------------------------
 
@@ -237,37 +242,6 @@ class AbortRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class ResetSession:
-    """Append a reset entry. Raises SESSION_NOT_FOUND, SESSION_ACTIVE (metadata `run_id`)."""
-
-    tenant: str
-    session_key: str
-    entry: NewEntry
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteSession:
-    """Remove a session with entries, events, payloads; its runs keep their rows without text and their terminal event
-    without text. Raises SESSION_NOT_FOUND, SESSION_ACTIVE."""
-
-    tenant: str
-    session_key: str
-
-
-@dataclass(frozen=True, slots=True)
-class ImportSession:
-    """Create a session with a whole transcript. Raises FIELD_INVALID (`session_key`) when the key has a session."""
-
-    tenant: str
-    session_key: str
-    session_id: str
-    agent_id: str
-    created_at: datetime
-    now: datetime
-    entries: tuple[NewEntry, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Prune:
     """Apply retention; one bounded step. Of unended runs only events beyond `max_events_per_run` go, the oldest."""
 
@@ -346,6 +320,7 @@ class Store(Protocol):
     async def append(self, command: AppendToRun) -> Appended: ...
     async def settle(self, command: SettleRun) -> Appended: ...
     async def request_abort(self, command: RequestAbort) -> AbortRequested: ...
+    async def update_session(self, command: UpdateSession) -> Session: ...
     async def reset_session(self, command: ResetSession) -> Session: ...
     async def delete_session(self, command: DeleteSession) -> None: ...
     async def import_session(self, command: ImportSession) -> Session: ...

@@ -30,6 +30,7 @@ from lanewayd.store.interface import (
     Started,
     StartRun,
     StoreFigures,
+    UpdateSession,
     Waiting,
 )
 from lanewayd.store.opening import Opened, OpenOptions, open_database, size_on_disk
@@ -112,6 +113,10 @@ class SqliteStore:
 
     async def request_abort(self, command: RequestAbort) -> AbortRequested:
         result: AbortRequested = await self._writer.write(command)
+        return result
+
+    async def update_session(self, command: UpdateSession) -> Session:
+        result: Session = await self._writer.write(command)
         return result
 
     async def reset_session(self, command: ResetSession) -> Session:

@@ -88,6 +88,22 @@ class ModelServices:
         """Raises FIELD_INVALID for a level that the model is known not to have."""
         self._choices.check_thinking(agent_id, model, level)
 
+    # --- what sessions may set ------------------------------------------------------------------------------------
+
+    def settable_model(self, agent_id: str, reference: str) -> str:
+        """`provider/model`, checked as that of a message. Raises as `model`, and AGENT_NOT_FOUND."""
+        self._check_agent(agent_id)
+        return self.model(agent_id, reference)
+
+    def check_thinking(self, agent_id: str, model: str, level: str) -> None:
+        """Raises AGENT_NOT_FOUND, and FIELD_INVALID (`thinking`) for a level that the model does not have."""
+        self._check_agent(agent_id)
+
+    def _check_agent(self, agent_id: str) -> None:
+        if not self.has(agent_id):
+            what = f"there is no agent {agent_id!r} any more; add [agents.list.{agent_id}] to the settings"
+            raise LanewayError(ErrorCode.AGENT_NOT_FOUND, what)
+
     # --- listings ----------------------------------------------------------------------------------------------------
 
     def agents(self, tools: tuple[str, ...]) -> list[AgentListing]:

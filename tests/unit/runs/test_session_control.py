@@ -13,13 +13,22 @@ from lanewayd.errors import LanewayError
 from lanewayd.messages import UserMessage
 from lanewayd.records import EntryKind, RunState
 from lanewayd.runs.outcome import StopCause
-from lanewayd.runs.session_control import SessionControl
 from lanewayd.sessions.lifecycle import Sessions
+from lanewayd.wiring.sessions import make_sessions
+
+
+class AnyModels:
+    """Implements SessionModels where every model and level will do."""
+
+    def settable_model(self, agent_id: str, reference: str) -> str:
+        return reference
+
+    def check_thinking(self, agent_id: str, model: str, level: str) -> None:
+        return
 
 
 def sessions_of(bench: Bench) -> Sessions:
-    control = SessionControl(bench.parts, bench.registry)
-    return Sessions(store=bench.store, writer=control, stopper=control, exporter=control, importer=control)
+    return make_sessions(bench.parts, bench.registry, AnyModels())
 
 
 async def test_a_reset_begins_a_fresh_window_under_the_same_id_and_keeps_what_was_said(tmp_path: Path) -> None:

@@ -47,6 +47,11 @@ class SessionServiceStub:
                 request_serializer=laneway_dot_v1_dot_session__pb2.ListSessionsRequest.SerializeToString,
                 response_deserializer=laneway_dot_v1_dot_session__pb2.ListSessionsResponse.FromString,
                 _registered_method=True)
+        self.UpdateSession = channel.unary_unary(
+                '/laneway.v1.SessionService/UpdateSession',
+                request_serializer=laneway_dot_v1_dot_session__pb2.UpdateSessionRequest.SerializeToString,
+                response_deserializer=laneway_dot_v1_dot_session__pb2.Session.FromString,
+                _registered_method=True)
         self.ResetSession = channel.unary_unary(
                 '/laneway.v1.SessionService/ResetSession',
                 request_serializer=laneway_dot_v1_dot_session__pb2.ResetSessionRequest.SerializeToString,
@@ -93,7 +98,22 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListSessions(self, request, context):
-        """Lists sessions, the newest interaction first, then by key. INVALID_ARGUMENT: PAGE_TOKEN_INVALID.
+        """Lists sessions, archived ones too, the newest interaction first, then by key. INVALID_ARGUMENT: PAGE_TOKEN_INVALID.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateSession(self, request, context):
+        """Sets what a session has of its own: the fields that the mask names, no others, all of them or none. Answers with the
+        session as it then stands, once that is on the disk. Allowed at any time: what concerns models counts for the
+        messages accepted from then on, not for runs that were accepted before; what concerns what watchers see counts from
+        then on. Repeating it does no harm. NOT_FOUND: SESSION_NOT_FOUND (it does not create one), AGENT_NOT_FOUND (`model`
+        or `thinking` of a session whose agent is gone). INVALID_ARGUMENT: FIELD_INVALID on `update_mask` (empty, or a path
+        that cannot be set; the text names it) or on a field (too long; a level that the model does not have: the text lists
+        those it has), ENUM_UNKNOWN, MODEL_UNKNOWN. FAILED_PRECONDITION: MODEL_NOT_CONFIGURED. UNIMPLEMENTED:
+        NOT_AVAILABLE_YET on `queue_mode` until queue modes are available. `field` of an error is the path as it stands in
+        the mask.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -162,6 +182,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.ListSessions,
                     request_deserializer=laneway_dot_v1_dot_session__pb2.ListSessionsRequest.FromString,
                     response_serializer=laneway_dot_v1_dot_session__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'UpdateSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateSession,
+                    request_deserializer=laneway_dot_v1_dot_session__pb2.UpdateSessionRequest.FromString,
+                    response_serializer=laneway_dot_v1_dot_session__pb2.Session.SerializeToString,
             ),
             'ResetSession': grpc.unary_unary_rpc_method_handler(
                     servicer.ResetSession,
@@ -251,6 +276,33 @@ class SessionService:
             '/laneway.v1.SessionService/ListSessions',
             laneway_dot_v1_dot_session__pb2.ListSessionsRequest.SerializeToString,
             laneway_dot_v1_dot_session__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/laneway.v1.SessionService/UpdateSession',
+            laneway_dot_v1_dot_session__pb2.UpdateSessionRequest.SerializeToString,
+            laneway_dot_v1_dot_session__pb2.Session.FromString,
             options,
             channel_credentials,
             insecure,

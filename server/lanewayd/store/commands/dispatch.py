@@ -8,7 +8,7 @@ from lanewayd.store.commands.accept import accept
 from lanewayd.store.commands.credentials import pin_credential, save_credential_health
 from lanewayd.store.commands.retention import prune
 from lanewayd.store.commands.run_log import append, settle, start
-from lanewayd.store.commands.sessions import delete_session, import_session, reset_session
+from lanewayd.store.commands.sessions import delete_session, import_session, reset_session, update_session
 from lanewayd.store.credential_commands import PinCredential, SaveCredentialHealth
 from lanewayd.store.interface import (
     AcceptRun,
@@ -20,6 +20,7 @@ from lanewayd.store.interface import (
     ResetSession,
     SettleRun,
     StartRun,
+    UpdateSession,
 )
 from lanewayd.store.transaction import Transaction
 
@@ -29,6 +30,7 @@ _COMMANDS: Mapping[type, Callable[[Transaction, Any], object]] = {
     AppendToRun: append,
     SettleRun: settle,
     RequestAbort: request_abort,
+    UpdateSession: update_session,
     ResetSession: reset_session,
     DeleteSession: delete_session,
     ImportSession: import_session,

@@ -1,4 +1,4 @@
-"""Resetting, deleting and importing sessions (D-21)."""
+"""Updating, resetting, deleting and importing sessions (D-21)."""
 
 from dataclasses import replace
 
@@ -7,11 +7,31 @@ from lanewayd.events import Lifecycle, LifecyclePhase
 from lanewayd.records import Run, RunState, Session
 from lanewayd.store.commands.event_log import cut_events
 from lanewayd.store.commands.run_log import append_entries
-from lanewayd.store.interface import DeleteSession, ImportSession, ResetSession
+from lanewayd.store.interface import DeleteSession, ImportSession, ResetSession, UpdateSession
 from lanewayd.store.run_rows import error_json, run_from_row
-from lanewayd.store.session_rows import session_from_row
+from lanewayd.store.session_rows import session_from_row, settings_json
 from lanewayd.store.times import to_us
 from lanewayd.store.transaction import Transaction
+
+
+def update_session(transaction: Transaction, command: UpdateSession) -> Session:
+    """The session as it then stands; what the patch does not name is left to what others have set."""
+    row = transaction.one("select_session", (command.tenant, command.session_key))
+    if row is None:
+        raise _unknown(command.session_key)
+    session = command.patch.applied_to(session_from_row(row))
+    transaction.execute(
+        "update_session",
+        {
+            "tenant": command.tenant,
+            "session_key": command.session_key,
+            "settings_json": settings_json(session.settings),
+            "label": session.label,
+            "pinned": session.pinned,
+            "archived": session.archived,
+        },
+    )
+    return session
 
 
 def reset_session(transaction: Transaction, command: ResetSession) -> Session:
@@ -68,7 +88,7 @@ def import_session(transaction: Transaction, command: ImportSession) -> Session:
 def _idle_session_id(transaction: Transaction, tenant: str, session_key: str) -> str:
     owner = transaction.one("select_session_owner", (tenant, session_key))
     if owner is None:
-        raise LanewayError(ErrorCode.SESSION_NOT_FOUND, f"session {session_key} is unknown")
+        raise _unknown(session_key)
     unended = transaction.all("select_unended_of_session", (tenant, session_key))
     if unended:
         # The one that runs, else the one that waits longest.
@@ -79,6 +99,10 @@ def _idle_session_id(transaction: Transaction, tenant: str, session_key: str) ->
             metadata={"run_id": busy["run_id"]},
         )
     return str(owner["session_id"])
+
+
+def _unknown(session_key: str) -> LanewayError:
+    return LanewayError(ErrorCode.SESSION_NOT_FOUND, f"session {session_key} is unknown")
 
 
 def _silence_error(transaction: Transaction, run: Run) -> None:

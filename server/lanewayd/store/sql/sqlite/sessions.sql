@@ -80,6 +80,12 @@ SET
     label = CASE WHEN :label = '' THEN label ELSE :label END
 WHERE tenant = :tenant AND session_key = :session_key;
 
+-- name: update_session
+-- Read before in the same transaction, so that nothing of another update is lost.
+UPDATE sessions
+SET settings_json = :settings_json, label = :label, pinned = :pinned, archived = :archived
+WHERE tenant = :tenant AND session_key = :session_key;
+
 -- name: select_leaf
 -- Where a session's transcript goes on.
 SELECT leaf_entry_id FROM sessions WHERE tenant = ? AND session_key = ? AND session_id = ?;

@@ -4,8 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { QueueMode, ThinkingLevel, Verbosity } from "./agent_pb.js";
 import { file_laneway_v1_agent } from "./agent_pb.js";
 import type { ToolOutcome } from "./event_pb.js";
@@ -18,7 +18,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file laneway/v1/session.proto.
  */
 export const file_laneway_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChhsYW5ld2F5L3YxL3Nlc3Npb24ucHJvdG8SCmxhbmV3YXkudjEilQUKB1Nlc3Npb24SEwoLc2Vzc2lvbl9rZXkYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIQCghhZ2VudF9pZBgDIAEoCRINCgVsYWJlbBgEIAEoCRIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3ChNsYXN0X2ludGVyYWN0aW9uX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hY3RpdmVfcnVuX2lkGAcgASgJEhMKC3F1ZXVlZF9ydW5zGAggASgFEhMKC2xhc3RfcnVuX2lkGAkgASgJEigKCmxhc3Rfc3RhdGUYCiABKA4yFC5sYW5ld2F5LnYxLlJ1blN0YXRlEg0KBW1vZGVsGAsgASgJEisKCHRoaW5raW5nGAwgASgOMhkubGFuZXdheS52MS5UaGlua2luZ0xldmVsEiYKB3ZlcmJvc2UYDSABKA4yFS5sYW5ld2F5LnYxLlZlcmJvc2l0eRIyCglyZWFzb25pbmcYDiABKA4yHy5sYW5ld2F5LnYxLlJlYXNvbmluZ1Zpc2liaWxpdHkSEgoFdHJhY2UYDyABKAhIAIgBARIpCgpxdWV1ZV9tb2RlGBAgASgOMhUubGFuZXdheS52MS5RdWV1ZU1vZGUSIAoFdXNhZ2UYESABKAsyES5sYW5ld2F5LnYxLlVzYWdlEhYKDmNvbnRleHRfdG9rZW5zGBIgASgDEhMKC2NvbXBhY3Rpb25zGBMgASgFEg4KBnBpbm5lZBgUIAEoCBIQCghhcmNoaXZlZBgVIAEoCBIaChJwYXJlbnRfc2Vzc2lvbl9rZXkYFiABKAlCCAoGX3RyYWNlIigKEUdldFNlc3Npb25SZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJIjwKE0xpc3RTZXNzaW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVgoUTGlzdFNlc3Npb25zUmVzcG9uc2USJQoIc2Vzc2lvbnMYASADKAsyEy5sYW5ld2F5LnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjkKE1Jlc2V0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkSDQoFZm9yY2UYAiABKAgiLwoUUmVzZXRTZXNzaW9uUmVzcG9uc2USFwoPYWJvcnRlZF9ydW5faWRzGAEgAygJIjoKFERlbGV0ZVNlc3Npb25SZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJEg0KBWZvcmNlGAIgASgIIjAKFURlbGV0ZVNlc3Npb25SZXNwb25zZRIXCg9hYm9ydGVkX3J1bl9pZHMYASADKAkirwMKBUVudHJ5EhAKCGVudHJ5X2lkGAEgASgJEhcKD3BhcmVudF9lbnRyeV9pZBgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZydW5faWQYBCABKAkSJQoEdXNlchgFIAEoCzIVLmxhbmV3YXkudjEuVXNlckVudHJ5SAASLwoJYXNzaXN0YW50GAYgASgLMhoubGFuZXdheS52MS5Bc3Npc3RhbnRFbnRyeUgAEjIKC3Rvb2xfcmVzdWx0GAcgASgLMhsubGFuZXdheS52MS5Ub29sUmVzdWx0RW50cnlIABIxCgpjb21wYWN0aW9uGAggASgLMhsubGFuZXdheS52MS5Db21wYWN0aW9uRW50cnlIABInCgVyZXNldBgJIAEoCzIWLmxhbmV3YXkudjEuUmVzZXRFbnRyeUgAEikKBmN1c3RvbRgKIAEoCzIXLmxhbmV3YXkudjEuQ3VzdG9tRW50cnlIABIRCgl0cnVuY2F0ZWQYCyABKAgSEwoLdG90YWxfYnl0ZXMYDCABKANCBgoEYm9keSJSChNBdHRhY2htZW50UmVmZXJlbmNlEgwKBG5hbWUYASABKAkSEQoJbWltZV90eXBlGAIgASgJEgwKBGhhc2gYAyABKAkSDAoEc2l6ZRgEIAEoAyJeCgxDb250ZW50QmxvY2sSDgoEdGV4dBgBIAEoCUgAEjUKCmF0dGFjaG1lbnQYAiABKAsyHy5sYW5ld2F5LnYxLkF0dGFjaG1lbnRSZWZlcmVuY2VIAEIHCgVibG9jayJBCghUb29sQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSFgoOYXJndW1lbnRzX2pzb24YAyABKAkiaQoOQXNzaXN0YW50QmxvY2sSDgoEdGV4dBgBIAEoCUgAEhMKCXJlYXNvbmluZxgCIAEoCUgAEikKCXRvb2xfY2FsbBgDIAEoCzIULmxhbmV3YXkudjEuVG9vbENhbGxIAEIHCgVibG9jayI2CglVc2VyRW50cnkSKQoHY29udGVudBgBIAMoCzIYLmxhbmV3YXkudjEuQ29udGVudEJsb2NrIqkBCg5Bc3Npc3RhbnRFbnRyeRISCgptZXNzYWdlX2lkGAEgASgJEisKB2NvbnRlbnQYAiADKAsyGi5sYW5ld2F5LnYxLkFzc2lzdGFudEJsb2NrEhAKCHByb3ZpZGVyGAMgASgJEg0KBW1vZGVsGAQgASgJEiAKBXVzYWdlGAUgASgLMhEubGFuZXdheS52MS5Vc2FnZRITCgtzdG9wX3JlYXNvbhgGIAEoCSKXAQoPVG9vbFJlc3VsdEVudHJ5Eg8KB2NhbGxfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIpCgdjb250ZW50GAMgAygLMhgubGFuZXdheS52MS5Db250ZW50QmxvY2sSEAoIaXNfZXJyb3IYBCABKAgSKAoHb3V0Y29tZRgFIAEoDjIXLmxhbmV3YXkudjEuVG9vbE91dGNvbWUiVgoPQ29tcGFjdGlvbkVudHJ5Eg8KB3N1bW1hcnkYASABKAkSGwoTZmlyc3Rfa2VwdF9lbnRyeV9pZBgCIAEoCRIVCg10b2tlbnNfYmVmb3JlGAMgASgDIikKClJlc2V0RW50cnkSGwoTZmlyc3Rfa2VwdF9lbnRyeV9pZBgBIAEoCSJCCgtDdXN0b21FbnRyeRIMCgR0eXBlGAEgASgJEiUKBGRhdGEYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IlAKEkxpc3RFbnRyaWVzUmVxdWVzdBITCgtzZXNzaW9uX2tleRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJSChNMaXN0RW50cmllc1Jlc3BvbnNlEiIKB2VudHJpZXMYASADKAsyES5sYW5ld2F5LnYxLkVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJXChBSZWFkRW50cnlSZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJEhAKCGVudHJ5X2lkGAIgASgJEgwKBHBhcnQYAyABKAUSDgoGb2Zmc2V0GAQgASgDIksKEVJlYWRFbnRyeVJlc3BvbnNlEgwKBHRleHQYASABKAkSEwoLbmV4dF9vZmZzZXQYAiABKAMSEwoLdG90YWxfYnl0ZXMYAyABKAMiKwoURXhwb3J0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkiPQoVRXhwb3J0U2Vzc2lvblJlc3BvbnNlEgwKBGxpbmUYASABKAkSFgoObGluZV9jb250aW51ZXMYAiABKAgiUQoUSW1wb3J0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkSDAoEbGluZRgCIAEoCRIWCg5saW5lX2NvbnRpbnVlcxgDIAEoCCJOChVJbXBvcnRTZXNzaW9uUmVzcG9uc2USJAoHc2Vzc2lvbhgBIAEoCzITLmxhbmV3YXkudjEuU2Vzc2lvbhIPCgdlbnRyaWVzGAIgASgFKpcBChNSZWFzb25pbmdWaXNpYmlsaXR5EiQKIFJFQVNPTklOR19WSVNJQklMSVRZX1VOU1BFQ0lGSUVEEAASHAoYUkVBU09OSU5HX1ZJU0lCSUxJVFlfT0ZGEAESGwoXUkVBU09OSU5HX1ZJU0lCSUxJVFlfT04QAhIfChtSRUFTT05JTkdfVklTSUJJTElUWV9TVFJFQU0QAzKYBQoOU2Vzc2lvblNlcnZpY2USQAoKR2V0U2Vzc2lvbhIdLmxhbmV3YXkudjEuR2V0U2Vzc2lvblJlcXVlc3QaEy5sYW5ld2F5LnYxLlNlc3Npb24SUQoMTGlzdFNlc3Npb25zEh8ubGFuZXdheS52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiAubGFuZXdheS52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZRJRCgxSZXNldFNlc3Npb24SHy5sYW5ld2F5LnYxLlJlc2V0U2Vzc2lvblJlcXVlc3QaIC5sYW5ld2F5LnYxLlJlc2V0U2Vzc2lvblJlc3BvbnNlElQKDURlbGV0ZVNlc3Npb24SIC5sYW5ld2F5LnYxLkRlbGV0ZVNlc3Npb25SZXF1ZXN0GiEubGFuZXdheS52MS5EZWxldGVTZXNzaW9uUmVzcG9uc2USTgoLTGlzdEVudHJpZXMSHi5sYW5ld2F5LnYxLkxpc3RFbnRyaWVzUmVxdWVzdBofLmxhbmV3YXkudjEuTGlzdEVudHJpZXNSZXNwb25zZRJICglSZWFkRW50cnkSHC5sYW5ld2F5LnYxLlJlYWRFbnRyeVJlcXVlc3QaHS5sYW5ld2F5LnYxLlJlYWRFbnRyeVJlc3BvbnNlElYKDUV4cG9ydFNlc3Npb24SIC5sYW5ld2F5LnYxLkV4cG9ydFNlc3Npb25SZXF1ZXN0GiEubGFuZXdheS52MS5FeHBvcnRTZXNzaW9uUmVzcG9uc2UwARJWCg1JbXBvcnRTZXNzaW9uEiAubGFuZXdheS52MS5JbXBvcnRTZXNzaW9uUmVxdWVzdBohLmxhbmV3YXkudjEuSW1wb3J0U2Vzc2lvblJlc3BvbnNlKAFCMAoKbGFuZXdheS52MVABWiBsYW5ld2F5L2dlbi9sYW5ld2F5L3YxO2xhbmV3YXl2MWIGcHJvdG8z", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_laneway_v1_agent, file_laneway_v1_event, file_laneway_v1_run]);
+  fileDesc("ChhsYW5ld2F5L3YxL3Nlc3Npb24ucHJvdG8SCmxhbmV3YXkudjEilQUKB1Nlc3Npb24SEwoLc2Vzc2lvbl9rZXkYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIQCghhZ2VudF9pZBgDIAEoCRINCgVsYWJlbBgEIAEoCRIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3ChNsYXN0X2ludGVyYWN0aW9uX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hY3RpdmVfcnVuX2lkGAcgASgJEhMKC3F1ZXVlZF9ydW5zGAggASgFEhMKC2xhc3RfcnVuX2lkGAkgASgJEigKCmxhc3Rfc3RhdGUYCiABKA4yFC5sYW5ld2F5LnYxLlJ1blN0YXRlEg0KBW1vZGVsGAsgASgJEisKCHRoaW5raW5nGAwgASgOMhkubGFuZXdheS52MS5UaGlua2luZ0xldmVsEiYKB3ZlcmJvc2UYDSABKA4yFS5sYW5ld2F5LnYxLlZlcmJvc2l0eRIyCglyZWFzb25pbmcYDiABKA4yHy5sYW5ld2F5LnYxLlJlYXNvbmluZ1Zpc2liaWxpdHkSEgoFdHJhY2UYDyABKAhIAIgBARIpCgpxdWV1ZV9tb2RlGBAgASgOMhUubGFuZXdheS52MS5RdWV1ZU1vZGUSIAoFdXNhZ2UYESABKAsyES5sYW5ld2F5LnYxLlVzYWdlEhYKDmNvbnRleHRfdG9rZW5zGBIgASgDEhMKC2NvbXBhY3Rpb25zGBMgASgFEg4KBnBpbm5lZBgUIAEoCBIQCghhcmNoaXZlZBgVIAEoCBIaChJwYXJlbnRfc2Vzc2lvbl9rZXkYFiABKAlCCAoGX3RyYWNlIigKEUdldFNlc3Npb25SZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJIjwKE0xpc3RTZXNzaW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVgoUTGlzdFNlc3Npb25zUmVzcG9uc2USJQoIc2Vzc2lvbnMYASADKAsyEy5sYW5ld2F5LnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIm0KFFVwZGF0ZVNlc3Npb25SZXF1ZXN0EiQKB3Nlc3Npb24YASABKAsyEy5sYW5ld2F5LnYxLlNlc3Npb24SLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIjkKE1Jlc2V0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkSDQoFZm9yY2UYAiABKAgiLwoUUmVzZXRTZXNzaW9uUmVzcG9uc2USFwoPYWJvcnRlZF9ydW5faWRzGAEgAygJIjoKFERlbGV0ZVNlc3Npb25SZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJEg0KBWZvcmNlGAIgASgIIjAKFURlbGV0ZVNlc3Npb25SZXNwb25zZRIXCg9hYm9ydGVkX3J1bl9pZHMYASADKAkirwMKBUVudHJ5EhAKCGVudHJ5X2lkGAEgASgJEhcKD3BhcmVudF9lbnRyeV9pZBgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZydW5faWQYBCABKAkSJQoEdXNlchgFIAEoCzIVLmxhbmV3YXkudjEuVXNlckVudHJ5SAASLwoJYXNzaXN0YW50GAYgASgLMhoubGFuZXdheS52MS5Bc3Npc3RhbnRFbnRyeUgAEjIKC3Rvb2xfcmVzdWx0GAcgASgLMhsubGFuZXdheS52MS5Ub29sUmVzdWx0RW50cnlIABIxCgpjb21wYWN0aW9uGAggASgLMhsubGFuZXdheS52MS5Db21wYWN0aW9uRW50cnlIABInCgVyZXNldBgJIAEoCzIWLmxhbmV3YXkudjEuUmVzZXRFbnRyeUgAEikKBmN1c3RvbRgKIAEoCzIXLmxhbmV3YXkudjEuQ3VzdG9tRW50cnlIABIRCgl0cnVuY2F0ZWQYCyABKAgSEwoLdG90YWxfYnl0ZXMYDCABKANCBgoEYm9keSJSChNBdHRhY2htZW50UmVmZXJlbmNlEgwKBG5hbWUYASABKAkSEQoJbWltZV90eXBlGAIgASgJEgwKBGhhc2gYAyABKAkSDAoEc2l6ZRgEIAEoAyJeCgxDb250ZW50QmxvY2sSDgoEdGV4dBgBIAEoCUgAEjUKCmF0dGFjaG1lbnQYAiABKAsyHy5sYW5ld2F5LnYxLkF0dGFjaG1lbnRSZWZlcmVuY2VIAEIHCgVibG9jayJBCghUb29sQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSFgoOYXJndW1lbnRzX2pzb24YAyABKAkiaQoOQXNzaXN0YW50QmxvY2sSDgoEdGV4dBgBIAEoCUgAEhMKCXJlYXNvbmluZxgCIAEoCUgAEikKCXRvb2xfY2FsbBgDIAEoCzIULmxhbmV3YXkudjEuVG9vbENhbGxIAEIHCgVibG9jayI2CglVc2VyRW50cnkSKQoHY29udGVudBgBIAMoCzIYLmxhbmV3YXkudjEuQ29udGVudEJsb2NrIqkBCg5Bc3Npc3RhbnRFbnRyeRISCgptZXNzYWdlX2lkGAEgASgJEisKB2NvbnRlbnQYAiADKAsyGi5sYW5ld2F5LnYxLkFzc2lzdGFudEJsb2NrEhAKCHByb3ZpZGVyGAMgASgJEg0KBW1vZGVsGAQgASgJEiAKBXVzYWdlGAUgASgLMhEubGFuZXdheS52MS5Vc2FnZRITCgtzdG9wX3JlYXNvbhgGIAEoCSKXAQoPVG9vbFJlc3VsdEVudHJ5Eg8KB2NhbGxfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIpCgdjb250ZW50GAMgAygLMhgubGFuZXdheS52MS5Db250ZW50QmxvY2sSEAoIaXNfZXJyb3IYBCABKAgSKAoHb3V0Y29tZRgFIAEoDjIXLmxhbmV3YXkudjEuVG9vbE91dGNvbWUiVgoPQ29tcGFjdGlvbkVudHJ5Eg8KB3N1bW1hcnkYASABKAkSGwoTZmlyc3Rfa2VwdF9lbnRyeV9pZBgCIAEoCRIVCg10b2tlbnNfYmVmb3JlGAMgASgDIikKClJlc2V0RW50cnkSGwoTZmlyc3Rfa2VwdF9lbnRyeV9pZBgBIAEoCSJCCgtDdXN0b21FbnRyeRIMCgR0eXBlGAEgASgJEiUKBGRhdGEYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IlAKEkxpc3RFbnRyaWVzUmVxdWVzdBITCgtzZXNzaW9uX2tleRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJSChNMaXN0RW50cmllc1Jlc3BvbnNlEiIKB2VudHJpZXMYASADKAsyES5sYW5ld2F5LnYxLkVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJXChBSZWFkRW50cnlSZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJEhAKCGVudHJ5X2lkGAIgASgJEgwKBHBhcnQYAyABKAUSDgoGb2Zmc2V0GAQgASgDIksKEVJlYWRFbnRyeVJlc3BvbnNlEgwKBHRleHQYASABKAkSEwoLbmV4dF9vZmZzZXQYAiABKAMSEwoLdG90YWxfYnl0ZXMYAyABKAMiKwoURXhwb3J0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkiPQoVRXhwb3J0U2Vzc2lvblJlc3BvbnNlEgwKBGxpbmUYASABKAkSFgoObGluZV9jb250aW51ZXMYAiABKAgiUQoUSW1wb3J0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkSDAoEbGluZRgCIAEoCRIWCg5saW5lX2NvbnRpbnVlcxgDIAEoCCJOChVJbXBvcnRTZXNzaW9uUmVzcG9uc2USJAoHc2Vzc2lvbhgBIAEoCzITLmxhbmV3YXkudjEuU2Vzc2lvbhIPCgdlbnRyaWVzGAIgASgFKpcBChNSZWFzb25pbmdWaXNpYmlsaXR5EiQKIFJFQVNPTklOR19WSVNJQklMSVRZX1VOU1BFQ0lGSUVEEAASHAoYUkVBU09OSU5HX1ZJU0lCSUxJVFlfT0ZGEAESGwoXUkVBU09OSU5HX1ZJU0lCSUxJVFlfT04QAhIfChtSRUFTT05JTkdfVklTSUJJTElUWV9TVFJFQU0QAzLgBQoOU2Vzc2lvblNlcnZpY2USQAoKR2V0U2Vzc2lvbhIdLmxhbmV3YXkudjEuR2V0U2Vzc2lvblJlcXVlc3QaEy5sYW5ld2F5LnYxLlNlc3Npb24SUQoMTGlzdFNlc3Npb25zEh8ubGFuZXdheS52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiAubGFuZXdheS52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZRJGCg1VcGRhdGVTZXNzaW9uEiAubGFuZXdheS52MS5VcGRhdGVTZXNzaW9uUmVxdWVzdBoTLmxhbmV3YXkudjEuU2Vzc2lvbhJRCgxSZXNldFNlc3Npb24SHy5sYW5ld2F5LnYxLlJlc2V0U2Vzc2lvblJlcXVlc3QaIC5sYW5ld2F5LnYxLlJlc2V0U2Vzc2lvblJlc3BvbnNlElQKDURlbGV0ZVNlc3Npb24SIC5sYW5ld2F5LnYxLkRlbGV0ZVNlc3Npb25SZXF1ZXN0GiEubGFuZXdheS52MS5EZWxldGVTZXNzaW9uUmVzcG9uc2USTgoLTGlzdEVudHJpZXMSHi5sYW5ld2F5LnYxLkxpc3RFbnRyaWVzUmVxdWVzdBofLmxhbmV3YXkudjEuTGlzdEVudHJpZXNSZXNwb25zZRJICglSZWFkRW50cnkSHC5sYW5ld2F5LnYxLlJlYWRFbnRyeVJlcXVlc3QaHS5sYW5ld2F5LnYxLlJlYWRFbnRyeVJlc3BvbnNlElYKDUV4cG9ydFNlc3Npb24SIC5sYW5ld2F5LnYxLkV4cG9ydFNlc3Npb25SZXF1ZXN0GiEubGFuZXdheS52MS5FeHBvcnRTZXNzaW9uUmVzcG9uc2UwARJWCg1JbXBvcnRTZXNzaW9uEiAubGFuZXdheS52MS5JbXBvcnRTZXNzaW9uUmVxdWVzdBohLmxhbmV3YXkudjEuSW1wb3J0U2Vzc2lvblJlc3BvbnNlKAFCMAoKbGFuZXdheS52MVABWiBsYW5ld2F5L2dlbi9sYW5ld2F5L3YxO2xhbmV3YXl2MWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_laneway_v1_agent, file_laneway_v1_event, file_laneway_v1_run]);
 
 /**
  * A conversation: one key, one transcript, at most one running run.
@@ -48,7 +48,7 @@ export type Session = Message<"laneway.v1.Session"> & {
   agentId: string;
 
   /**
-   * A name for people. Empty means none.
+   * A name for people: that of the last message that had one, or as set. Empty means none. At most 512 bytes.
    *
    * @generated from field: string label = 4;
    */
@@ -97,14 +97,16 @@ export type Session = Message<"laneway.v1.Session"> & {
   lastState: RunState;
 
   /**
-   * The model set for the session, as provider/model. Empty means the agent's.
+   * The model set for the session, as provider/model. Empty means the agent's. To set it, what may stand in
+   * AgentRequest.model.
    *
    * @generated from field: string model = 11;
    */
   model: string;
 
   /**
-   * The thinking level set for the session. Unspecified means the agent's.
+   * The thinking level set for the session. Unspecified means the agent's. To set it, one that its model has; when it
+   * gets another model later, the nearest level that one has is used.
    *
    * @generated from field: laneway.v1.ThinkingLevel thinking = 12;
    */
@@ -160,14 +162,14 @@ export type Session = Message<"laneway.v1.Session"> & {
   compactions: number;
 
   /**
-   * True if a user pinned it.
+   * True if a user pinned it. A mark for people: the service does nothing with it.
    *
    * @generated from field: bool pinned = 20;
    */
   pinned: boolean;
 
   /**
-   * True if a user archived it.
+   * True if a user archived it. A mark for people: it is listed as before, and takes messages as before.
    *
    * @generated from field: bool archived = 21;
    */
@@ -266,6 +268,37 @@ export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@_
   messageDesc(file_laneway_v1_session, 3);
 
 /**
+ * What to set for a session.
+ *
+ * @generated from message laneway.v1.UpdateSessionRequest
+ */
+export type UpdateSessionRequest = Message<"laneway.v1.UpdateSessionRequest"> & {
+  /**
+   * Names the session by its `session_key` (required, else INVALID_ARGUMENT, FIELD_INVALID) and holds the new values.
+   * What the mask does not name is not read.
+   *
+   * @generated from field: laneway.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+
+  /**
+   * The fields to set: model, thinking, verbose, reasoning, trace, label, pinned, archived. A field that is named here
+   * and is empty, unspecified or absent in `session` is cleared: the agent's setting holds again. Empty is FIELD_INVALID,
+   * and so is "*": a caller that sends back what it has read would undo what others have set meanwhile.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 2;
+   */
+  updateMask?: FieldMask | undefined;
+};
+
+/**
+ * Describes the message laneway.v1.UpdateSessionRequest.
+ * Use `create(UpdateSessionRequestSchema)` to create a new message.
+ */
+export const UpdateSessionRequestSchema: GenMessage<UpdateSessionRequest> = /*@__PURE__*/
+  messageDesc(file_laneway_v1_session, 4);
+
+/**
  * Which session to reset.
  *
  * @generated from message laneway.v1.ResetSessionRequest
@@ -291,7 +324,7 @@ export type ResetSessionRequest = Message<"laneway.v1.ResetSessionRequest"> & {
  * Use `create(ResetSessionRequestSchema)` to create a new message.
  */
 export const ResetSessionRequestSchema: GenMessage<ResetSessionRequest> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 4);
+  messageDesc(file_laneway_v1_session, 5);
 
 /**
  * What a reset has ended.
@@ -312,7 +345,7 @@ export type ResetSessionResponse = Message<"laneway.v1.ResetSessionResponse"> & 
  * Use `create(ResetSessionResponseSchema)` to create a new message.
  */
 export const ResetSessionResponseSchema: GenMessage<ResetSessionResponse> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 5);
+  messageDesc(file_laneway_v1_session, 6);
 
 /**
  * Which session to delete.
@@ -340,7 +373,7 @@ export type DeleteSessionRequest = Message<"laneway.v1.DeleteSessionRequest"> & 
  * Use `create(DeleteSessionRequestSchema)` to create a new message.
  */
 export const DeleteSessionRequestSchema: GenMessage<DeleteSessionRequest> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 6);
+  messageDesc(file_laneway_v1_session, 7);
 
 /**
  * What a deletion has ended.
@@ -361,7 +394,7 @@ export type DeleteSessionResponse = Message<"laneway.v1.DeleteSessionResponse"> 
  * Use `create(DeleteSessionResponseSchema)` to create a new message.
  */
 export const DeleteSessionResponseSchema: GenMessage<DeleteSessionResponse> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 7);
+  messageDesc(file_laneway_v1_session, 8);
 
 /**
  * One entry of a transcript. The entries form a tree; the model sees the path from the root to the newest one.
@@ -472,7 +505,7 @@ export type Entry = Message<"laneway.v1.Entry"> & {
  * Use `create(EntrySchema)` to create a new message.
  */
 export const EntrySchema: GenMessage<Entry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 8);
+  messageDesc(file_laneway_v1_session, 9);
 
 /**
  * A file that stands in a transcript; its bytes are kept once for all entries that name it.
@@ -514,7 +547,7 @@ export type AttachmentReference = Message<"laneway.v1.AttachmentReference"> & {
  * Use `create(AttachmentReferenceSchema)` to create a new message.
  */
 export const AttachmentReferenceSchema: GenMessage<AttachmentReference> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 9);
+  messageDesc(file_laneway_v1_session, 10);
 
 /**
  * One piece of a user's message or of a tool's result.
@@ -551,7 +584,7 @@ export type ContentBlock = Message<"laneway.v1.ContentBlock"> & {
  * Use `create(ContentBlockSchema)` to create a new message.
  */
 export const ContentBlockSchema: GenMessage<ContentBlock> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 10);
+  messageDesc(file_laneway_v1_session, 11);
 
 /**
  * A tool call that the model asked for.
@@ -586,7 +619,7 @@ export type ToolCall = Message<"laneway.v1.ToolCall"> & {
  * Use `create(ToolCallSchema)` to create a new message.
  */
 export const ToolCallSchema: GenMessage<ToolCall> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 11);
+  messageDesc(file_laneway_v1_session, 12);
 
 /**
  * One piece of a model's message.
@@ -631,7 +664,7 @@ export type AssistantBlock = Message<"laneway.v1.AssistantBlock"> & {
  * Use `create(AssistantBlockSchema)` to create a new message.
  */
 export const AssistantBlockSchema: GenMessage<AssistantBlock> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 12);
+  messageDesc(file_laneway_v1_session, 13);
 
 /**
  * A message of the user.
@@ -652,7 +685,7 @@ export type UserEntry = Message<"laneway.v1.UserEntry"> & {
  * Use `create(UserEntrySchema)` to create a new message.
  */
 export const UserEntrySchema: GenMessage<UserEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 13);
+  messageDesc(file_laneway_v1_session, 14);
 
 /**
  * A message of the model.
@@ -708,7 +741,7 @@ export type AssistantEntry = Message<"laneway.v1.AssistantEntry"> & {
  * Use `create(AssistantEntrySchema)` to create a new message.
  */
 export const AssistantEntrySchema: GenMessage<AssistantEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 14);
+  messageDesc(file_laneway_v1_session, 15);
 
 /**
  * The result of a tool call, as the model is told.
@@ -757,7 +790,7 @@ export type ToolResultEntry = Message<"laneway.v1.ToolResultEntry"> & {
  * Use `create(ToolResultEntrySchema)` to create a new message.
  */
 export const ToolResultEntrySchema: GenMessage<ToolResultEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 15);
+  messageDesc(file_laneway_v1_session, 16);
 
 /**
  * A summary that stands for the entries before `first_kept_entry_id`. Not written until compaction is available.
@@ -792,7 +825,7 @@ export type CompactionEntry = Message<"laneway.v1.CompactionEntry"> & {
  * Use `create(CompactionEntrySchema)` to create a new message.
  */
 export const CompactionEntrySchema: GenMessage<CompactionEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 16);
+  messageDesc(file_laneway_v1_session, 17);
 
 /**
  * A fresh start.
@@ -813,7 +846,7 @@ export type ResetEntry = Message<"laneway.v1.ResetEntry"> & {
  * Use `create(ResetEntrySchema)` to create a new message.
  */
 export const ResetEntrySchema: GenMessage<ResetEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 17);
+  messageDesc(file_laneway_v1_session, 18);
 
 /**
  * Something that only its writer understands.
@@ -841,7 +874,7 @@ export type CustomEntry = Message<"laneway.v1.CustomEntry"> & {
  * Use `create(CustomEntrySchema)` to create a new message.
  */
 export const CustomEntrySchema: GenMessage<CustomEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 18);
+  messageDesc(file_laneway_v1_session, 19);
 
 /**
  * Whose entries to list.
@@ -877,7 +910,7 @@ export type ListEntriesRequest = Message<"laneway.v1.ListEntriesRequest"> & {
  * Use `create(ListEntriesRequestSchema)` to create a new message.
  */
 export const ListEntriesRequestSchema: GenMessage<ListEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 19);
+  messageDesc(file_laneway_v1_session, 20);
 
 /**
  * A page of entries.
@@ -905,7 +938,7 @@ export type ListEntriesResponse = Message<"laneway.v1.ListEntriesResponse"> & {
  * Use `create(ListEntriesResponseSchema)` to create a new message.
  */
 export const ListEntriesResponseSchema: GenMessage<ListEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 20);
+  messageDesc(file_laneway_v1_session, 21);
 
 /**
  * Which text to read, from where.
@@ -949,7 +982,7 @@ export type ReadEntryRequest = Message<"laneway.v1.ReadEntryRequest"> & {
  * Use `create(ReadEntryRequestSchema)` to create a new message.
  */
 export const ReadEntryRequestSchema: GenMessage<ReadEntryRequest> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 21);
+  messageDesc(file_laneway_v1_session, 22);
 
 /**
  * A piece of a text.
@@ -984,7 +1017,7 @@ export type ReadEntryResponse = Message<"laneway.v1.ReadEntryResponse"> & {
  * Use `create(ReadEntryResponseSchema)` to create a new message.
  */
 export const ReadEntryResponseSchema: GenMessage<ReadEntryResponse> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 22);
+  messageDesc(file_laneway_v1_session, 23);
 
 /**
  * Which session to export.
@@ -1005,7 +1038,7 @@ export type ExportSessionRequest = Message<"laneway.v1.ExportSessionRequest"> & 
  * Use `create(ExportSessionRequestSchema)` to create a new message.
  */
 export const ExportSessionRequestSchema: GenMessage<ExportSessionRequest> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 23);
+  messageDesc(file_laneway_v1_session, 24);
 
 /**
  * One line of an export, or a piece of one.
@@ -1034,7 +1067,7 @@ export type ExportSessionResponse = Message<"laneway.v1.ExportSessionResponse"> 
  * Use `create(ExportSessionResponseSchema)` to create a new message.
  */
 export const ExportSessionResponseSchema: GenMessage<ExportSessionResponse> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 24);
+  messageDesc(file_laneway_v1_session, 25);
 
 /**
  * One line of an export, or a piece of one.
@@ -1070,7 +1103,7 @@ export type ImportSessionRequest = Message<"laneway.v1.ImportSessionRequest"> & 
  * Use `create(ImportSessionRequestSchema)` to create a new message.
  */
 export const ImportSessionRequestSchema: GenMessage<ImportSessionRequest> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 25);
+  messageDesc(file_laneway_v1_session, 26);
 
 /**
  * What an import has made.
@@ -1098,7 +1131,7 @@ export type ImportSessionResponse = Message<"laneway.v1.ImportSessionResponse"> 
  * Use `create(ImportSessionResponseSchema)` to create a new message.
  */
 export const ImportSessionResponseSchema: GenMessage<ImportSessionResponse> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 26);
+  messageDesc(file_laneway_v1_session, 27);
 
 /**
  * How the model's reasoning is shown to channels.
@@ -1160,7 +1193,7 @@ export const SessionService: GenService<{
     output: typeof SessionSchema;
   },
   /**
-   * Lists sessions, the newest interaction first, then by key. INVALID_ARGUMENT: PAGE_TOKEN_INVALID.
+   * Lists sessions, archived ones too, the newest interaction first, then by key. INVALID_ARGUMENT: PAGE_TOKEN_INVALID.
    *
    * @generated from rpc laneway.v1.SessionService.ListSessions
    */
@@ -1168,6 +1201,24 @@ export const SessionService: GenService<{
     methodKind: "unary";
     input: typeof ListSessionsRequestSchema;
     output: typeof ListSessionsResponseSchema;
+  },
+  /**
+   * Sets what a session has of its own: the fields that the mask names, no others, all of them or none. Answers with the
+   * session as it then stands, once that is on the disk. Allowed at any time: what concerns models counts for the
+   * messages accepted from then on, not for runs that were accepted before; what concerns what watchers see counts from
+   * then on. Repeating it does no harm. NOT_FOUND: SESSION_NOT_FOUND (it does not create one), AGENT_NOT_FOUND (`model`
+   * or `thinking` of a session whose agent is gone). INVALID_ARGUMENT: FIELD_INVALID on `update_mask` (empty, or a path
+   * that cannot be set; the text names it) or on a field (too long; a level that the model does not have: the text lists
+   * those it has), ENUM_UNKNOWN, MODEL_UNKNOWN. FAILED_PRECONDITION: MODEL_NOT_CONFIGURED. UNIMPLEMENTED:
+   * NOT_AVAILABLE_YET on `queue_mode` until queue modes are available. `field` of an error is the path as it stands in
+   * the mask.
+   *
+   * @generated from rpc laneway.v1.SessionService.UpdateSession
+   */
+  updateSession: {
+    methodKind: "unary";
+    input: typeof UpdateSessionRequestSchema;
+    output: typeof SessionSchema;
   },
   /**
    * Begins a fresh conversation under the same key: a reset entry is added, after which the model no longer sees what
