@@ -19,6 +19,7 @@ ALL_SET: dict[str, Any] = {
     "verbose": agent_pb2.VERBOSITY_FULL,
     "reasoning": session_pb2.REASONING_VISIBILITY_STREAM,
     "trace": True,
+    "queue_mode": agent_pb2.QUEUE_MODE_COLLECT,
     "label": "mine",
     "pinned": True,
     "archived": True,
@@ -87,6 +88,7 @@ async def test_a_session_at_work_is_updated_at_once(tmp_path: Path, model: Model
 
 async def test_updates_of_different_fields_made_at_once_all_stand(service: RunningService) -> None:
     await service.finish(session_key="s")
+    await service.sessions.UpdateSession(update(model="mock/first"))  # the levels of the embedded one are few
     updates = [update(**{path: value}) for path, value in ALL_SET.items()] * 5
     await asyncio.gather(*(service.sessions.UpdateSession(request) for request in updates))
     assert shown(await session_of(service)) == ALL_SET
@@ -99,7 +101,13 @@ REFUSED = [
     (update(), grpc.StatusCode.INVALID_ARGUMENT, "FIELD_INVALID", "update_mask", "empty; name what to set: model,"),
     (update("shoe"), grpc.StatusCode.INVALID_ARGUMENT, "FIELD_INVALID", "update_mask", "'shoe'"),
     (update("usage"), grpc.StatusCode.INVALID_ARGUMENT, "FIELD_INVALID", "update_mask", "'usage'"),
-    (update("queue_mode"), grpc.StatusCode.UNIMPLEMENTED, "NOT_AVAILABLE_YET", "queue_mode", "queue_mode"),
+    (
+        update(queue_mode=agent_pb2.QUEUE_MODE_STEER),
+        grpc.StatusCode.UNIMPLEMENTED,
+        "NOT_AVAILABLE_YET",
+        "queue_mode",
+        "queue_mode",
+    ),
     (update(label="x" * 513), grpc.StatusCode.INVALID_ARGUMENT, "FIELD_INVALID", "label", "512"),
     (update(thinking=99), grpc.StatusCode.INVALID_ARGUMENT, "ENUM_UNKNOWN", "thinking", "99"),
     (update(model="mock"), grpc.StatusCode.INVALID_ARGUMENT, "MODEL_UNKNOWN", "model", "provider/model"),
@@ -130,6 +138,20 @@ async def test_an_update_that_cannot_be_is_refused_and_changes_nothing(
     assert (refusal.status, refusal.reason, refusal.metadata.get("field", "")) == (status, reason, field)
     assert text in refusal.text
     assert await all_that_is_stored(service) == before
+
+
+async def test_a_level_that_the_model_of_the_session_does_not_have_is_refused_with_those_it_has(
+    service: RunningService,
+) -> None:
+    await service.finish(session_key="s")
+    small, high = {"model": "local/smollm2-135m-instruct"}, {"thinking": agent_pb2.THINKING_LEVEL_HIGH}
+    refusal = await refused(service.sessions.UpdateSession(update(**small, **high)))
+    assert (refusal.reason, refusal.metadata["field"]) == ("FIELD_INVALID", "thinking")
+    assert "valid: off" in refusal.text
+    assert shown(await session_of(service)) == {}
+    await service.sessions.UpdateSession(update(model="mock/big", **high))
+    # A level that was set before does not stand in the way of another model.
+    assert shown(await service.sessions.UpdateSession(update(**small))) == small | high
 
 
 async def test_a_session_whose_agent_is_gone_keeps_its_marks_but_gets_no_model(

@@ -26,7 +26,7 @@ _PRIORITIES = {
     agent_pb2.PRIORITY_FOREGROUND: Priority.FOREGROUND,
 }
 
-_QUEUE_MODES = {
+QUEUE_MODES = {
     agent_pb2.QUEUE_MODE_UNSPECIFIED: "",
     agent_pb2.QUEUE_MODE_FOLLOWUP: "followup",
     agent_pb2.QUEUE_MODE_COLLECT: "collect",
@@ -84,7 +84,7 @@ def new_message(request: agent_pb2.AgentRequest, *, tenant: str, traceparent: st
         session_key=request.session_key,
         timeout_s=duration_s(request.timeout, "timeout") if request.HasField("timeout") else None,
         priority=_PRIORITIES[request.priority],
-        queue_mode=_QUEUE_MODES[request.queue_mode],
+        queue_mode=QUEUE_MODES[request.queue_mode],
         extra_system_prompt=request.extra_system_prompt,
         tools_allow=_tool_names(request, "tools_allow", limits),
         tools_deny=_tool_names(request, "tools_deny", limits),
@@ -123,7 +123,7 @@ def _refuse_what_has_not_landed(request: agent_pb2.AgentRequest) -> None:
     for field in _REFUSED_WHEN_SET:
         if getattr(request, field):
             raise refuse_yet(field)
-    if request.queue_mode not in _QUEUE_MODES:
+    if request.queue_mode not in QUEUE_MODES:
         raise refuse_yet("queue_mode")
 
 

@@ -116,6 +116,7 @@ def session_message(session: Session) -> session_pb2.Session:
         verbose=f"VERBOSITY_{settings.verbose.upper() or 'UNSPECIFIED'}",
         reasoning=f"REASONING_VISIBILITY_{settings.reasoning.upper() or 'UNSPECIFIED'}",
         trace=settings.trace,
+        queue_mode=f"QUEUE_MODE_{settings.queue_mode.upper() or 'UNSPECIFIED'}",
         usage=usage(session.usage),
         context_tokens=int64(session.context_tokens),
         pinned=session.pinned,

@@ -10,6 +10,7 @@ from typing import Any
 from laneway.v1 import agent_pb2, session_pb2
 from lanewayd.errors import ErrorCode, FieldError
 from lanewayd.records import SessionPatch, SessionSettings
+from lanewayd.rpc.agent_request import QUEUE_MODES
 from lanewayd.rpc.convert import check_enum, refuse_yet
 from lanewayd.rpc.limits import Limits
 from lanewayd.rpc.request_fields import check_size
@@ -19,10 +20,9 @@ _ENUMS: Mapping[str, tuple[Any, str]] = {
     "verbose": (agent_pb2.Verbosity, "VERBOSITY_"),
     "reasoning": (session_pb2.ReasoningVisibility, "REASONING_VISIBILITY_"),
 }
-_SETTINGS = ("model", *_ENUMS, "trace")
+_SETTINGS = ("model", *_ENUMS, "trace", "queue_mode")
 SETTABLE = (*_SETTINGS, "label", "pinned", "archived")
 """The paths that a mask may name."""
-_NOT_YET = ("queue_mode",)
 _SHOWN_PATH_LENGTH = 64
 
 
@@ -32,8 +32,6 @@ def session_patch(request: session_pb2.UpdateSessionRequest, limits: Limits) -> 
     if not paths:
         raise _bad_mask("update_mask is empty")
     for path in sorted(paths):
-        if path in _NOT_YET:
-            raise refuse_yet(path)
         if path not in SETTABLE:
             raise _bad_mask(f"update_mask names {path[:_SHOWN_PATH_LENGTH]!r}, which cannot be set")
     values = {path: _value(request.session, path, limits) for path in SETTABLE if path in paths}
@@ -47,6 +45,8 @@ def _value(session: session_pb2.Session, path: str, limits: Limits) -> Any:
         return _word(session, path)
     if path == "trace":
         return session.trace if session.HasField("trace") else None
+    if path == "queue_mode":
+        return _queue_mode(session)
     value = getattr(session, path)
     if isinstance(value, str):
         check_size(value, path, limits.name_bytes)
@@ -59,6 +59,13 @@ def _word(session: session_pb2.Session, path: str) -> str:
     number = getattr(session, path)
     check_enum(enum, number, path)
     return enum.Name(number).removeprefix(prefix).lower() if number else ""
+
+
+def _queue_mode(session: session_pb2.Session) -> str:
+    check_enum(agent_pb2.QueueMode, session.queue_mode, "queue_mode")
+    if session.queue_mode not in QUEUE_MODES:
+        raise refuse_yet("queue_mode")
+    return QUEUE_MODES[session.queue_mode]
 
 
 def _bad_mask(problem: str) -> FieldError:

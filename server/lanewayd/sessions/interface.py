@@ -33,7 +33,7 @@ class SessionModels(Protocol):
     def settable_model(self, agent_id: str, reference: str) -> str:
         """`provider/model`, checked as that of a message. Raises MODEL_UNKNOWN, MODEL_NOT_CONFIGURED."""
 
-    def check_thinking(self, agent_id: str, model: str, level: str) -> None:
+    def check_settable_thinking(self, agent_id: str, model: str, level: str) -> None:
         """Raises FIELD_INVALID (`thinking`) for a level that the model does not have; `model` "" = the agent's."""
 
 

@@ -69,7 +69,7 @@ class Sessions:
             patch = replace(patch, settings=replace(patch.settings, model=model))
         if patch.sets("thinking"):
             after = patch.applied_to(session).settings
-            self._models.check_thinking(session.agent_id, after.model, after.thinking)
+            self._models.check_settable_thinking(session.agent_id, after.model, after.thinking)
         return patch
 
     async def reset(self, tenant: str, session_key: str, *, force: bool) -> tuple[Session, tuple[str, ...]]:

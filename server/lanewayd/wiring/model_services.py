@@ -91,13 +91,19 @@ class ModelServices:
     # --- what sessions may set ------------------------------------------------------------------------------------
 
     def settable_model(self, agent_id: str, reference: str) -> str:
-        """`provider/model`, checked as that of a message. Raises as `model`, and AGENT_NOT_FOUND."""
+        """`provider/model`, checked as that of a message. Raises as `choose`, and AGENT_NOT_FOUND."""
         self._check_agent(agent_id)
-        return self.model(agent_id, reference)
+        return self.choose(agent_id, reference).reference
 
-    def check_thinking(self, agent_id: str, model: str, level: str) -> None:
-        """Raises AGENT_NOT_FOUND, and FIELD_INVALID (`thinking`) for a level that the model does not have."""
+    def check_settable_thinking(self, agent_id: str, model: str, level: str) -> None:
+        """Raises AGENT_NOT_FOUND, and FIELD_INVALID (`thinking`) for a level that the session's model does not have.
+        Where no model can be chosen there is nothing to check; a message will say so."""
         self._check_agent(agent_id)
+        try:
+            chosen = self.choose(agent_id, session=model)
+        except LanewayError:
+            return
+        self.check_thinking(agent_id, chosen.reference, ThinkingLevel(level))
 
     def _check_agent(self, agent_id: str) -> None:
         if not self.has(agent_id):

@@ -31,6 +31,10 @@ SET = [
         ("reasoning", {"reasoning": f"REASONING_VISIBILITY_{word.upper()}"}, SessionSettings(reasoning=word))
         for word in ("off", "on", "stream")
     ),
+    *(
+        ("queue_mode", {"queue_mode": f"QUEUE_MODE_{word.upper()}"}, SessionSettings(queue_mode=word))
+        for word in ("followup", "collect", "interrupt")
+    ),
     ("trace", {"trace": True}, SessionSettings(trace=True)),
     ("trace", {"trace": False}, SessionSettings(trace=False)),
 ]
@@ -75,8 +79,8 @@ REFUSED = [
     (("session_key",), {}, "FIELD_INVALID", "update_mask", "'session_key'"),
     (("usage.input_tokens",), {}, "FIELD_INVALID", "update_mask", "'usage.input_tokens'"),
     (("x" * 5000,), {}, "FIELD_INVALID", "update_mask", "'" + "x" * 64 + "'"),
-    (("queue_mode",), {"queue_mode": 1}, "NOT_AVAILABLE_YET", "queue_mode", "queue_mode"),
-    (("model", "queue_mode"), {}, "NOT_AVAILABLE_YET", "queue_mode", "queue_mode"),
+    (("queue_mode",), {"queue_mode": "QUEUE_MODE_STEER"}, "NOT_AVAILABLE_YET", "queue_mode", "queue_mode"),
+    (("queue_mode",), {"queue_mode": 99}, "ENUM_UNKNOWN", "queue_mode", "99"),
     (("model",), {"model": "x" * 513}, "FIELD_INVALID", "model", "512"),
     (("label",), {"label": "ü" * 257}, "FIELD_INVALID", "label", "512"),
     (("thinking",), {"thinking": 99}, "ENUM_UNKNOWN", "thinking", "99"),

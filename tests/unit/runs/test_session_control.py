@@ -23,7 +23,7 @@ class AnyModels:
     def settable_model(self, agent_id: str, reference: str) -> str:
         return reference
 
-    def check_thinking(self, agent_id: str, model: str, level: str) -> None:
+    def check_settable_thinking(self, agent_id: str, model: str, level: str) -> None:
         return
 
 

@@ -282,8 +282,8 @@ export type UpdateSessionRequest = Message<"laneway.v1.UpdateSessionRequest"> & 
   session?: Session | undefined;
 
   /**
-   * The fields to set: model, thinking, verbose, reasoning, trace, label, pinned, archived. A field that is named here
-   * and is empty, unspecified or absent in `session` is cleared: the agent's setting holds again. Empty is FIELD_INVALID,
+   * The fields to set: model, thinking, verbose, reasoning, trace, queue_mode, label, pinned, archived. A field that is
+   * named here and is empty, unspecified or absent in `session` is cleared: the agent's setting holds again. Empty is FIELD_INVALID,
    * and so is "*": a caller that sends back what it has read would undo what others have set meanwhile.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
@@ -1210,8 +1210,7 @@ export const SessionService: GenService<{
    * or `thinking` of a session whose agent is gone). INVALID_ARGUMENT: FIELD_INVALID on `update_mask` (empty, or a path
    * that cannot be set; the text names it) or on a field (too long; a level that the model does not have: the text lists
    * those it has), ENUM_UNKNOWN, MODEL_UNKNOWN. FAILED_PRECONDITION: MODEL_NOT_CONFIGURED. UNIMPLEMENTED:
-   * NOT_AVAILABLE_YET on `queue_mode` until queue modes are available. `field` of an error is the path as it stands in
-   * the mask.
+   * NOT_AVAILABLE_YET on `queue_mode` as in a message. `field` of an error is the path as it stands in the mask.
    *
    * @generated from rpc laneway.v1.SessionService.UpdateSession
    */
