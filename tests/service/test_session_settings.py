@@ -144,7 +144,8 @@ async def test_a_level_that_the_model_of_the_session_does_not_have_is_refused_wi
     service: RunningService,
 ) -> None:
     await service.finish(session_key="s")
-    small, high = {"model": "local/smollm2-135m-instruct"}, {"thinking": agent_pb2.THINKING_LEVEL_HIGH}
+    small: dict[str, Any] = {"model": "local/smollm2-135m-instruct"}
+    high: dict[str, Any] = {"thinking": agent_pb2.THINKING_LEVEL_HIGH}
     refusal = await refused(service.sessions.UpdateSession(update(**small, **high)))
     assert (refusal.reason, refusal.metadata["field"]) == ("FIELD_INVALID", "thinking")
     assert "valid: off" in refusal.text
