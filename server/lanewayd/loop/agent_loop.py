@@ -4,6 +4,7 @@ message -> model -> tool calls -> results -> model ... The loop decides what com
 by the recorder it is given, and a run can begin again at any point that was written down.
 """
 
+import asyncio
 from dataclasses import dataclass, replace
 
 from lanewayd.loop.answer_schema import AnswerSchema
@@ -87,7 +88,7 @@ class AgentLoop:
             if isinstance(outcome, Failed):
                 return LoopEnd(outcome.partial, outcome.error)
             message = _with_calls_to_run(outcome.message)
-            error = await self._judge.problem(message)
+            error = await self._problem(message)
             if error is not None:
                 if not self._corrects(message, error):
                     return LoopEnd(message, error)
@@ -98,6 +99,14 @@ class AgentLoop:
                 return LoopEnd(message, messages=tuple(messages))
             self._gate.check()
             messages.extend(await self._batch.run(message.tool_calls))
+
+    async def _problem(self, message: AssistantMessage) -> RunError | None:
+        """Why `message` is not the answer that was asked for; None if it may stay."""
+        try:
+            return await self._judge.problem(message)
+        except asyncio.CancelledError:
+            self._recorder.call_failed(message.usage)
+            raise
 
     def _corrects(self, message: AssistantMessage, error: RunError) -> bool:
         """Whether another call is made for an answer that does not fit. The answer is void then, as after a retry."""

@@ -12,7 +12,7 @@ def turn_cap_error(turns: int, max_turns: int) -> RunError | None:
         return None
     return RunError(
         ErrorCode.MAX_TURNS.value,
-        f"the run made {turns} model calls, as many as max_turns allows, and the model asked for more; "
+        f"the run made {turns} model calls, as many as max_turns allows, and needs another; "
         "raise max_turns or ask for less",
     )
 

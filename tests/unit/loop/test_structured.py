@@ -1,11 +1,15 @@
 """A run whose answer must fit a schema: what the model is told, how often it may try, what is kept."""
 
+import asyncio
 import json
+import threading
 from typing import Any
 
+import pytest
 from tests.fakes.recording_tool import RecordingTool
 from tests.unit.loop.stage import USAGE, Stage, answer, asks
 
+from lanewayd.loop.answer_schema import AnswerRefused, AnswerSchema
 from lanewayd.loop.interface import LoopEnd, LoopStart
 from lanewayd.messages import AssistantMessage, StopReason, UserMessage
 
@@ -112,3 +116,24 @@ async def test_a_correction_is_a_model_call_that_the_turn_cap_counts() -> None:
     end: LoopEnd = await stage.loop.run(START)
     assert end.error is not None
     assert end.error.reason == "MAX_TURNS"
+
+
+async def test_a_run_that_is_stopped_while_its_answer_is_checked_has_used_what_that_cost() -> None:
+    stage = Stage(answer(GOOD), schema=SCHEMA)
+    is_checked, may_end = threading.Event(), threading.Event()
+    check = AnswerSchema.check
+
+    def held(schema: AnswerSchema, text: str) -> AnswerRefused | None:
+        is_checked.set()
+        may_end.wait(10)
+        return check(schema, text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AnswerSchema, "check", held)
+        running = asyncio.create_task(stage.loop.run(START))
+        await asyncio.to_thread(is_checked.wait, 10)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        may_end.set()
+    assert told(stage) == [("failed", USAGE)]
