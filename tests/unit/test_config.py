@@ -111,6 +111,48 @@ def test_an_agent_starts_from_the_defaults(tmp_path: Path) -> None:
     assert settings.lane_widths()["main"] == 3
 
 
+def test_fallbacks_are_the_only_setting_of_models_that_an_agent_does_not_take_over(tmp_path: Path) -> None:
+    toml = """
+    [agents.defaults]
+    model = "fast"
+    fallbacks = ["openai/x"]
+    image_model = "openai/eyes"
+    thinking = "x-high"
+    context_tokens = 50000
+    model_policy.allow = ["openai/*"]
+    [agents.list.a]
+    [agents.list.b]
+    fallbacks = []
+    model_policy.allow = ["fast"]
+    [models.aliases]
+    fast = "openai/small"
+    """
+    settings = load(tmp_path, toml)
+    a, b = settings.agents.list["a"], settings.agents.list["b"]
+    assert (a.fallbacks, b.fallbacks, settings.agents.defaults.fallbacks) == (None, (), ("openai/x",))
+    assert (a.model, a.image_model, a.thinking, a.context_tokens) == ("fast", "openai/eyes", "x-high", 50_000)
+    assert (a.model_policy.allow, b.model_policy.allow) == (("openai/*",), ("fast",))
+
+
+def test_a_catalogue_entry_can_be_said_in_every_layer(tmp_path: Path) -> None:
+    toml = """
+    [models.catalog."openai/gpt-9.1"]
+    context_window = 1000
+    price_input = 1
+    [models.catalog."openai/gpt-9.1".reasoning_effort_map]
+    high = "maximal"
+    """
+    environ = {"LANEWAY_MODELS__ALIASES__FAST": "openai/gpt-9.1"}
+    flags = Flags(settings={'models.catalog."openai/gpt-9.1".context_window': "2000"})
+    settings = load(tmp_path, toml, environ, flags)
+    entry = settings.models.catalog["openai/gpt-9.1"]
+    assert (entry.context_window, entry.price_input) == (2000, 1.0)
+    assert dict(entry.reasoning_effort_map) == {"high": "maximal"}
+    assert dict(settings.models.aliases) == {"fast": "openai/gpt-9.1"}
+    assert settings.sources["models.aliases.fast"] == "environment variable LANEWAY_MODELS__ALIASES__FAST"
+    assert settings.sources['models.catalog."openai/gpt-9.1".price_input'] == f"{tmp_path}/laneway.toml:4"
+
+
 def test_lane_widths_have_all_lanes_known_by_name(tmp_path: Path) -> None:
     toml = "[lanes.cron]\nmax_concurrent = 2\n[lanes.'nested.1']\nmax_concurrent = 0\n[limits]\nmax_depth = 2"
     widths = load(tmp_path, toml).lane_widths()
@@ -200,6 +242,20 @@ def test_an_unknown_name_is_answered_with_its_place_and_the_nearest_one(
         ("[agents.defaults]\nmodel = 'nobody/gpt'", ("agents.defaults.model", ":2", "no provider 'nobody'")),
         ("[agents.list.a]\nmax_concurrent = 2", ("agents.list.a.max_concurrent", "not available")),
         ("[models]\ntransport = 'requests'", ("'requests'", "one of aiohttp, httpx")),
+        ("[agents.defaults]\nmodel = 'nobody'", ("agents.defaults.model", ":2", "the name of an alias")),
+        ("[agents.defaults]\nfallbacks = ['openai/x', 'nobody/y']", ("agents.defaults.fallbacks", "'nobody/y'")),
+        ("[agents.list.a]\nimage_model = 'nobody/y'", ("agents.list.a.image_model", ":2", "no provider 'nobody'")),
+        ("[agents.defaults]\nthinking = 'more'", ("agents.defaults.thinking", "one of off, minimal")),
+        ("[agents.defaults]\nmodel_policy.allow = ['open*']", ("agents.defaults.model_policy.allow", "provider/*")),
+        ("[models.aliases]\nfast = 'small'", ("models.aliases.fast", "expected provider/model")),
+        ("[models.aliases]\nfast = 'nobody/small'", ("models.aliases.fast", ":2", "no provider 'nobody'")),
+        ("[models.aliases]\n'a/b' = 'openai/x'", ("models.aliases", "a name is letters")),
+        ("[models.aliases]\nfast = 1", ("models.aliases.fast", "expected provider/model")),
+        ("[models.catalog.large]\nreasoning = true", ("models.catalog.large", ":2", "in quotes")),
+        ("[models.catalog.'nobody/x']\nreasoning = true", ("nobody/x", "no provider 'nobody'")),
+        ("[models.catalog.'openai/x']\nprice_input = -1", ('catalog."openai/x".price_input', "a number, 0 or more")),
+        ("[models.catalog.'openai/x']\ninput = ['sound']", ("input", 'a list of "text" and "image"')),
+        ("[models.catalog.'openai/x'.reasoning_effort_map]\nmore = 'x'", ("reasoning_effort_map.more", "one of off")),
         ("[models.providers.acme]\napi = 'openai_chat'", ("models.providers.acme.base_url", "missing")),
         ("[models.providers.scripted]\nbase_url = 'http://h/v1'", ("models.providers.scripted",)),
         ("[models.providers.local]\nbase_url = 'http://h/v1'", ("models.providers.local",)),
