@@ -1,17 +1,16 @@
 """Which model a message is for, and what is asked of it, as a model service sees it."""
 
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import field_mask_pb2
 from tests.fakes.model_server import ModelServer, text_answer
 from tests.fakes.service import RunningService, running_service
 from tests.service.refusals import Refusal, refused
 
-from laneway.v1 import agent_pb2, run_pb2
+from laneway.v1 import agent_pb2, run_pb2, session_pb2
 
 SETTINGS = """
 [agents.defaults]
@@ -161,8 +160,9 @@ async def test_a_session_keeps_its_model_and_level_whatever_the_settings_name(
     home = tmp_path / "home"
     async with running_service(home, model=model) as service:
         await service.finish("hello", session_key="pinned", model="mock/first")
-    with closing(sqlite3.connect(home / "laneway.db")) as database, database:
-        database.execute('UPDATE sessions SET settings_json = \'{"model":"mock/pinned","thinking":"high"}\'')
+        pin = session_pb2.Session(session_key="pinned", model="mock/pinned", thinking=LEVEL.THINKING_LEVEL_HIGH)
+        mask = field_mask_pb2.FieldMask(paths=["model", "thinking"])
+        await service.sessions.UpdateSession(session_pb2.UpdateSessionRequest(session=pin, update_mask=mask))
     async with running_service(home, model=model, toml="[models.local]\nenabled = false\n") as service:
         request = await asked(service, model, session_key="pinned")
         assert (request["model"], request["reasoning_effort"]) == ("pinned", "high")

@@ -25,6 +25,7 @@ async def test_agent_shows_the_run_and_succeeds(service: FakeService, address: s
 
 async def test_agent_sends_what_its_options_say(service: FakeService, home: Path) -> None:
     arguments = ["--session", "s", "--agent", "a", "--model", "scripted/x", "--timeout", "2m", "--system", "be brief"]
+    arguments += ["--thinking", "low"]
     environ = {"LANEWAY_HOME": str(home), "LANEWAY_RUN_ID": "run_parent"}
     ended = await run("agent", "-", *arguments, "--idempotency-key", "k", environ=environ, stdin="from stdin")
     assert ended.code == 0
@@ -34,6 +35,7 @@ async def test_agent_sends_what_its_options_say(service: FakeService, home: Path
         session_key="s",
         agent_id="a",
         model="scripted/x",
+        thinking=agent_pb2.THINKING_LEVEL_LOW,
         extra_system_prompt="be brief",
         idempotency_key="k",
         parent_run_id="run_parent",

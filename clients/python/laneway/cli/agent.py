@@ -7,6 +7,7 @@ import sys
 import uuid
 from contextlib import aclosing
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -25,12 +26,29 @@ from laneway.positions import is_terminal
 from laneway.v1 import agent_pb2
 
 
+class Thinking(StrEnum):
+    """The levels of thinking."""
+
+    OFF = "off"
+    MINIMAL = "minimal"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    XHIGH = "xhigh"
+    MAX = "max"
+    ADAPTIVE = "adaptive"
+    ULTRA = "ultra"
+
+
 def agent(
     message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The text, or - to read it from stdin.")],
     *,
     session: Annotated[str, typer.Option(metavar="KEY", help="The conversation; else a new one.")] = "",
     agent_id: Annotated[str, typer.Option("--agent", metavar="ID", help="The agent; else that of the session.")] = "",
     model: Annotated[str, typer.Option(metavar="PROVIDER/MODEL", help="The model; else that of the agent.")] = "",
+    thinking: Annotated[
+        Thinking | None, typer.Option(metavar="LEVEL", help="How hard it thinks: off, minimal, low, medium, high ...")
+    ] = None,
     timeout: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How long the run may execute: 90, 10m, 2h; 0 = no limit.")
     ] = None,
@@ -62,6 +80,7 @@ def agent(
         session_key=session,
         agent_id=agent_id,
         model=model,
+        thinking=f"THINKING_LEVEL_{thinking.name}" if thinking else None,
         extra_system_prompt=system,
         # Always with a key: then a call whose answer was lost can be repeated.
         idempotency_key=idempotency_key or f"cli-{uuid.uuid4()}",
