@@ -26,6 +26,8 @@ class LifecyclePhase(StrEnum):
 
     START = "start"
     RETRY = "retry"
+    FALLBACK = "fallback"
+    FALLBACK_CLEARED = "fallback_cleared"
     RECOVERED = "recovered"
     END = "end"
     ERROR = "error"

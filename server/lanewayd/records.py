@@ -193,6 +193,8 @@ class Run:
     stop_reason: str = ""
     truncated: bool = False
     payloads: tuple[Payload, ...] = ()
+    answered_by: str = ""
+    """`provider/model` of the last message, when it is not the selected model's."""
     usage: Usage | None = None
     output_json: str = ""
     """The answer as an object, if the request has a schema."""

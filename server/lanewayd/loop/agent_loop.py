@@ -8,21 +8,13 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from lanewayd.loop.answer_schema import AnswerSchema
+from lanewayd.loop.incomplete import Conduct
 from lanewayd.loop.interface import LoopEnd, LoopStart, Recorder, StepGate
 from lanewayd.loop.limits import NO_BUDGET, Budget, budget_error, no_tools_error, turn_cap_error
 from lanewayd.loop.structured import AnswerJudge
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
-from lanewayd.messages import (
-    UNKNOWN_MODEL,
-    AssistantMessage,
-    Message,
-    ModelFacts,
-    RunError,
-    StopReason,
-    ThinkingLevel,
-    ToolCall,
-)
+from lanewayd.messages import AssistantMessage, Message, RunError, StopReason, ToolCall
 from lanewayd.providers.interface import Failed, ModelRequest
 from lanewayd.tools.interface import Toolset
 
@@ -31,13 +23,9 @@ from lanewayd.tools.interface import Toolset
 class LoopPlan:
     """What stays the same over all turns of a run."""
 
-    model: str
-    """The provider's name of the model."""
     system: str
     max_turns: int
     idle_timeout_cap_s: float | None
-    facts: ModelFacts = UNKNOWN_MODEL
-    thinking: ThinkingLevel | None = None
     budget: Budget = NO_BUDGET
     max_output_tokens: int = 0
     temperature: float | None = None
@@ -76,6 +64,7 @@ class AgentLoop:
         turns = start.turns
         if self._toolset.is_emptied_by_policy:
             return LoopEnd(error=no_tools_error())
+        self._batch.ran_before(_calls_of(messages, turns))
         if start.unsettled:
             self._gate.check()
             messages.extend(await self._batch.run(start.unsettled, known=start.known))
@@ -83,7 +72,7 @@ class AgentLoop:
             error = turn_cap_error(turns, self._plan.max_turns) or budget_error(self._plan.budget, self._recorder.usage)
             if error is not None:
                 return LoopEnd(error=error)
-            outcome = await self._turn.call(self._request(messages))
+            outcome = await self._turn.call(self._request(messages), self._conduct(turns))
             turns += 1
             if isinstance(outcome, Failed):
                 return LoopEnd(outcome.partial, outcome.error)
@@ -116,15 +105,17 @@ class AgentLoop:
             self._recorder.retry(error, attempt=self._judge.tries + 1, delay_s=0.0)
         return is_corrected
 
+    def _conduct(self, turns: int) -> Conduct:
+        return Conduct(is_replay_safe=not self._batch.has_side_effects, has_output=turns > 0)
+
     def _request(self, messages: list[Message]) -> ModelRequest:
+        """What the model is asked; the turn puts into it what depends on the model."""
         return ModelRequest(
-            model=self._plan.model,
+            model="",
             system=self._plan.system,
             messages=(*messages, *self._judge.aside),
             tools=self._toolset.specs,
             idle_timeout_cap_s=self._plan.idle_timeout_cap_s,
-            facts=self._plan.facts,
-            thinking=self._plan.thinking,
             max_output_tokens=self._plan.max_output_tokens,
             temperature=self._plan.temperature,
             seed=self._plan.seed,
@@ -132,6 +123,14 @@ class AgentLoop:
             cache_retention=self._plan.cache_retention,
             response_schema=self._plan.answer_schema.schema if self._plan.answer_schema else None,
         )
+
+
+def _calls_of(messages: list[Message], turns: int) -> list[ToolCall]:
+    """The calls of the last `turns` assistant messages: those of this run before this dispatch."""
+    if not turns:
+        return []
+    answers = [message for message in messages if isinstance(message, AssistantMessage)]
+    return [call for message in answers[-turns:] for call in message.tool_calls]
 
 
 def _with_calls_to_run(message: AssistantMessage) -> AssistantMessage:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lanewayd.messages import AssistantMessage, Message, RunError, ToolCall, ToolResultMessage, Usage
+from lanewayd.models.candidates import Candidate
 from lanewayd.tools.interface import ToolContext, ToolResult
 
 
@@ -21,6 +22,10 @@ class StepGate(Protocol):
 
 class Recorder(Protocol):
     """Writes down what the loop does, in order. Nothing here waits for the disk but `launch`."""
+
+    def calling(self, candidate: Candidate, *, instead_of: RunError | None, attempt: int) -> None:
+        """A call begins, the `attempt`th for this message. `instead_of`: why it is not made of the model before it in
+        the chain, whose message is void; None = the model is the one of the last call, or the first of the chain."""
 
     def text(self, content_index: int, text: str) -> None: ...
     def reasoning(self, content_index: int, text: str) -> None: ...

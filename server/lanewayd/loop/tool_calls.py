@@ -6,7 +6,7 @@ Finish gives every call exactly one result, in request order. A call's failure i
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from lanewayd.clock import Clock
 from lanewayd.loop.interface import Recorder, Workplace
@@ -38,6 +38,17 @@ class ToolBatch:
         self._recorder = recorder
         self._clock = clock
         self._trace = trace or RunTrace.off()
+        self._has_side_effects = False
+
+    @property
+    def has_side_effects(self) -> bool:
+        """A call of this run was started whose tool is not idempotent: something outside may be different now."""
+        return self._has_side_effects
+
+    def ran_before(self, calls: Sequence[ToolCall]) -> None:
+        """Earlier dispatches of the run were asked for these; whether they were run does not matter."""
+        prepared = [self._toolset.prepare(call) for call in calls]
+        self._note(step for step in prepared if isinstance(step, PreparedCall))
 
     async def run(
         self, calls: Sequence[ToolCall], *, known: Sequence[ToolResultMessage] = ()
@@ -72,10 +83,15 @@ class ToolBatch:
         if not ready:
             return
         needs_sync = any(not step.tool.is_idempotent for step in ready)
+        self._note(ready)
         await self._recorder.launch([step.call for step in ready], durable=needs_sync)
         async with asyncio.TaskGroup() as group:
             for step in ready:
                 group.create_task(self._execute(step, results), name=f"tool {step.call.name} {step.call.call_id}")
+
+    def _note(self, steps: Iterable[PreparedCall]) -> None:
+        if any(not step.tool.is_idempotent for step in steps):
+            self._has_side_effects = True
 
     async def _execute(self, prepared: PreparedCall, results: Results) -> None:
         call, spec, started = prepared.call, prepared.tool.spec, self._clock.monotonic()

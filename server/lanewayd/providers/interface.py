@@ -18,6 +18,7 @@ from lanewayd.messages import (
     ToolSpec,
 )
 from lanewayd.providers.failure_kinds import kind_of
+from lanewayd.providers.failure_kinds import reason_of as reason_of  # noqa: PLC0414 - a part of this interface
 
 DEFAULT_OUTPUT_CAP = 32_000
 

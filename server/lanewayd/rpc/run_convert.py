@@ -54,7 +54,7 @@ def run_message(run: Run) -> run_pb2.Run:
         output=struct_of(run.output_json, MAX_OUTPUT_BYTES),
         usage=usage(run.usage),
         merged_into_run_id=_merged_into(run),
-        model=name(request.model) if run.started_at else "",
+        model=name(run.answered_by or request.model) if run.started_at else "",
         attempt=int32(run.attempt),
         last_seq=int64(run.last_seq),
         metadata={name(key): name(value) for key, value in request.metadata.items()},

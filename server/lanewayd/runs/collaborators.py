@@ -8,6 +8,7 @@ from lanewayd.clock import Clock
 from lanewayd.loop.interface import StepGate, Workplace
 from lanewayd.loop.limits import UNLIMITED, Allowance
 from lanewayd.models.candidates import Candidate
+from lanewayd.models.entering import ProbeThrottle
 from lanewayd.models.interface import Profiles, SoleCredentials
 from lanewayd.providers.interface import Provider
 from lanewayd.records import Run, RunRequest
@@ -74,3 +75,5 @@ class Collaborators:
     telemetry: Telemetry = field(default_factory=Telemetry.off)
     contexts: Contexts = field(default_factory=Contexts)
     profiles: Profiles = field(default_factory=SoleCredentials)
+    """The credentials of the providers and their health."""
+    probes: ProbeThrottle = field(default_factory=ProbeThrottle)

@@ -14,12 +14,12 @@ from lanewayd.loop.agent_loop import AgentLoop, LoopPlan
 from lanewayd.loop.answer_schema import AnswerSchema, schema_of
 from lanewayd.loop.interface import LoopEnd, LoopStart
 from lanewayd.loop.limits import Budget, remaining_budget_s
+from lanewayd.loop.route import Route, RouteParts
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
 from lanewayd.messages import RunError, Usage, UserMessage
 from lanewayd.models.candidates import Candidate
 from lanewayd.prompt.system_prompt import system_prompt
-from lanewayd.providers.interface import Provider
 from lanewayd.records import ToolCallRow, ToolCallState
 from lanewayd.runs.backoff import until_answered
 from lanewayd.runs.call_rows import call_of, requested_again
@@ -77,11 +77,11 @@ class Execution:
             standing = await self._standing()
             if standing.final is not None:
                 return finished(standing.final, is_structured=bool(run.request.response_schema_json))
-            candidate = self._with.candidates(run.request)[0]
-            budget = await self._budget(candidate)
+            chain = self._with.candidates(run.request)
+            budget = await self._budget(chain[0])
             schema_json = run.request.response_schema_json
             schema = await asyncio.to_thread(schema_of, schema_json) if schema_json else None
-            loop = self._loop(self._with.provider(candidate.provider), candidate, budget, schema)
+            loop = self._loop(self._route(chain), budget, schema)
         except LanewayError as error:
             return failed(RunError(error.code.value, error.message))
         try:
@@ -102,12 +102,14 @@ class Execution:
     async def _read(self, question: Callable[[], Awaitable[T]]) -> T:
         return await until_answered(question, self._with.clock)
 
-    def _loop(self, provider: Provider, candidate: Candidate, budget: Budget, schema: AnswerSchema | None) -> AgentLoop:
+    def _route(self, chain: tuple[Candidate, ...]) -> Route:
+        collaborators = self._with
+        parts = RouteParts(collaborators.provider, collaborators.profiles, collaborators.probes, collaborators.clock)
+        return Route(chain, parts, session_id=self._run.session_id)
+
+    def _loop(self, route: Route, budget: Budget, schema: AnswerSchema | None) -> AgentLoop:
         run, recorder, clock, gate = self._run, self._recorder, self._with.clock, self._with.gate
         plan = LoopPlan(
-            model=candidate.model,
-            facts=candidate.facts,
-            thinking=candidate.thinking,
             budget=budget,
             max_output_tokens=run.request.max_output_tokens,
             temperature=run.request.temperature,
@@ -123,7 +125,7 @@ class Execution:
         )
         return AgentLoop(
             plan=plan,
-            turn=ModelTurn(provider=provider, recorder=recorder, clock=clock, gate=gate, trace=self._trace),
+            turn=ModelTurn(route=route, recorder=recorder, clock=clock, gate=gate, trace=self._trace),
             batch=ToolBatch(
                 toolset=self._toolset, workplace=self._workplace, recorder=recorder, clock=clock, trace=self._trace
             ),

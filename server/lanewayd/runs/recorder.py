@@ -29,7 +29,8 @@ from lanewayd.messages import (
     cut_utf8,
     valid_text,
 )
-from lanewayd.records import EntryKind, NewEntry, Run, RunState, ToolCallRow, ToolCallState
+from lanewayd.models.candidates import Candidate
+from lanewayd.records import EntryKind, NewEntry, RunState, ToolCallRow, ToolCallState
 from lanewayd.runs.call_rows import (
     RESTART_TEXT,
     UNKNOWN_TEXT,
@@ -44,10 +45,13 @@ from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.open_message import OpenMessage
 from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, end_of, terminal_of
 from lanewayd.runs.runlog import RunLog
+from lanewayd.runs.speakers import Speakers
 from lanewayd.runs.spending import NOT_SAID, Spending
-from lanewayd.store.interface import RunChange, RunEnd
+from lanewayd.store.interface import RunChange, Started
 from lanewayd.tools.interface import ToolResult
 from lanewayd.transcript.entries import assistant_body, tool_result_body
+
+NO_CHANGE = RunChange()
 
 
 @dataclass(slots=True)
@@ -64,9 +68,8 @@ class _OpenCall:
 class RunRecorder:
     """Implements loop.interface.Recorder over a run's log."""
 
-    def __init__(self, run: Run, log: RunLog, collaborators: Collaborators) -> None:
-        """`run` as its start returned it."""
-        self._run = run
+    def __init__(self, started: Started, log: RunLog, collaborators: Collaborators) -> None:
+        run = self._run = started.run
         self._log = log
         self._clock = collaborators.clock
         self._ids = collaborators.ids
@@ -79,12 +82,15 @@ class RunRecorder:
             clock=self._clock,
             ids=self._ids,
             interval_s=collaborators.settings.delta_interval_s,
-            emit=lambda events, open_message_id: self._append(*events, open_message_id=open_message_id),
+            emit=lambda events, open_message_id: self._append(
+                *events, change=RunChange(open_message_id=open_message_id)
+            ),
         )
         self._last_text = ""
         self._last_entry_id = ""
         self._calls: dict[str, _OpenCall] = {}
         self._spending = Spending(run.void_usage)
+        self._speakers = Speakers(selected=run.request.model, answered_by=run.answered_by, told=started.fallback_model)
         self._is_closed = False
 
     @property
@@ -123,6 +129,22 @@ class RunRecorder:
 
     # --- what the loop tells (loop.interface.Recorder) ---------------------------------------------------------------
 
+    def calling(self, candidate: Candidate, *, instead_of: RunError | None, attempt: int) -> None:
+        self._speakers.begins(candidate)
+        if instead_of is None:
+            return
+        announcement = self._speakers.takes_over(instead_of)
+        if announcement is None:
+            if attempt > 1:
+                self.retry(instead_of, attempt=attempt, delay_s=0.0)
+            return
+        self._spending.void()
+        self._append(
+            replace(announcement, void_message_id=self._message.void()),
+            change=RunChange(open_message_id="", fallback_model=candidate.reference),
+        )
+        self._pend(instead_of)
+
     def text(self, content_index: int, text: str) -> None:
         self._got_over_error()
         self._message.show(False, content_index, valid_text(text))
@@ -150,13 +172,16 @@ class RunRecorder:
             )
             for index, call in enumerate(message.tool_calls)
         )
-        self._append(
-            self._ended_event(message, entry_id),
-            entries=(self._entry(entry_id, EntryKind.ASSISTANT, assistant_body(message, self._message.message_id)),),
-            tool_calls=rows,
-            open_message_id="",
-            got_on=not rows,
+        body = assistant_body(message, self._message.message_id)
+        announcements, change = self._speakers.answered(
+            RunChange(
+                entries=(self._entry(entry_id, EntryKind.ASSISTANT, body),),
+                tool_calls=rows,
+                open_message_id="",
+                got_on=not rows,
+            )
         )
+        self._append(self._ended_event(message, entry_id), *announcements, change=change)
         self._calls = {row.call_id: _OpenCall(row) for row in rows}
         self._last_text = message.text
         self._spending.keep(message.usage)
@@ -182,10 +207,9 @@ class RunRecorder:
                 provider=error.provider,
                 model=error.model,
             ),
-            open_message_id="",
+            change=RunChange(open_message_id=""),
         )
-        self._has_pending_error = True
-        self._watches.set_pending_error(self._run.run_id, error)
+        self._pend(error)
 
     async def launch(self, calls: Sequence[ToolCall], *, durable: bool) -> None:
         if not durable:
@@ -200,7 +224,7 @@ class RunRecorder:
             if durable:
                 open_call.row = replace(open_call.row, state=ToolCallState.LAUNCHED)
                 rows.append(open_call.row)
-        self._append(*events, tool_calls=tuple(rows))
+        self._append(*events, change=RunChange(tool_calls=tuple(rows)))
         if durable:
             await self._log.stored()
 
@@ -217,12 +241,13 @@ class RunRecorder:
         open_call.row = finished_row(open_call.row, open_call.result)
         self._append(
             result_event(open_call.result, self._sanitiser.shown(text), duration_s),
-            tool_calls=(open_call.row,),
-            got_on=really_ran and result.outcome is not ToolOutcome.ABORTED,
+            change=RunChange(
+                tool_calls=(open_call.row,), got_on=really_ran and result.outcome is not ToolOutcome.ABORTED
+            ),
         )
 
     def batch_settled(self, results: Sequence[ToolResultMessage]) -> None:
-        self._append(entries=tuple(self._result_entry(result) for result in results))
+        self._append(change=RunChange(entries=tuple(self._result_entry(result) for result in results)))
         self._calls = {}
 
     # --- closing -----------------------------------------------------------------------------------------------------
@@ -236,7 +261,7 @@ class RunRecorder:
                     text = with_cause(RESTART_TEXT, call.output)
                     stopped = ToolResult(text, is_error=True, outcome=ToolOutcome.ABORTED)
                     self.tool_finished(call_of(call.row), stopped, duration_s=0.0, really_ran=False)
-        self._append(handed_over=True)
+        self._append(change=RunChange(handed_over=True))
         self._is_closed = True
 
     def close(self, outcome: Outcome) -> None:
@@ -255,8 +280,10 @@ class RunRecorder:
         partial = self._message.text
         if partial.strip():
             stop = StopReason.ERROR if outcome.error is not None else StopReason.ABORTED
-            provider, _, model = self._run.request.model.partition("/")
-            message = AssistantMessage((Text(partial),), provider, model, stop, self._spending.open or Usage())
+            speaker = self._speakers.speaker
+            message = AssistantMessage(
+                (Text(partial),), speaker.provider, speaker.model, stop, self._spending.open or Usage()
+            )
             entry_id = self._ids.entry()
             entries.append(
                 self._entry(entry_id, EntryKind.ASSISTANT, assistant_body(message, self._message.message_id))
@@ -278,11 +305,13 @@ class RunRecorder:
         events.append(terminal_of(outcome, self._run, ended_at))
         self._append(
             *events,
-            entries=tuple(entries),
-            tool_calls=tuple(rows),
-            open_message_id="",
-            got_on=outcome.state is RunState.SUCCEEDED,
-            end=end_of(outcome, ended_at),
+            change=RunChange(
+                entries=tuple(entries),
+                tool_calls=tuple(rows),
+                open_message_id="",
+                got_on=outcome.state is RunState.SUCCEEDED,
+                end=end_of(outcome, ended_at),
+            ),
         )
         self._is_closed = True
 
@@ -307,35 +336,26 @@ class RunRecorder:
     def _entry(self, entry_id: str, kind: EntryKind, body_json: str) -> NewEntry:
         return NewEntry(entry_id, self._clock.now(), kind, body_json)
 
-    def _append(
-        self,
-        *payloads: EventPayload,
-        entries: tuple[NewEntry, ...] = (),
-        tool_calls: tuple[ToolCallRow, ...] = (),
-        open_message_id: str | None = None,
-        got_on: bool = False,
-        handed_over: bool = False,
-        end: RunEnd | None = None,
-    ) -> None:
+    def _append(self, *payloads: EventPayload, change: RunChange = NO_CHANGE) -> None:
+        """`change` with these events, and with what every step of the run notes."""
         if self._is_closed:
             return  # a tool that did not let go in time has nothing more to say
-        if entries:
-            self._last_entry_id = entries[-1].entry_id
-        now = end.ended_at if end is not None else self._clock.now()
-        is_step = bool(entries or tool_calls or handed_over or end is not None)
+        if change.entries:
+            self._last_entry_id = change.entries[-1].entry_id
+        now = change.end.ended_at if change.end is not None else self._clock.now()
+        is_step = bool(change.entries or change.tool_calls or change.handed_over or change.end is not None)
         self._log.append(
-            RunChange(
+            replace(
+                change,
                 events=tuple(NewEvent(now, payload) for payload in payloads),
-                entries=entries,
-                tool_calls=tool_calls,
                 used_s=self.used_s if is_step else None,
-                open_message_id=open_message_id,
-                got_on=got_on,
-                handed_over=handed_over,
                 void_usage=self._spending.take_unstored(),
-                end=end,
             )
         )
+
+    def _pend(self, error: RunError) -> None:
+        self._has_pending_error = True
+        self._watches.set_pending_error(self._run.run_id, error)
 
     def _got_over_error(self) -> None:
         if self._has_pending_error:

@@ -75,7 +75,7 @@ class Supervision:
         self._trace = trace
         run = started.run
         log = RunLog(run, store=self._with.store, clock=self._with.clock)
-        recorder = RunRecorder(run, log, self._with)
+        recorder = RunRecorder(started, log, self._with)
         execution = Execution(started, recorder, self._with, trace, said=self._said)
         async with asyncio.TaskGroup() as group:
             group.create_task(log.pump(), name=f"log {run.run_id}")

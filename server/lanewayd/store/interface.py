@@ -132,6 +132,8 @@ class Started:
     """What the session's runs that have ended have used; None = not read."""
     merged: tuple[Run, ...] = ()
     """Those of `collected`."""
+    fallback_model: str = ""
+    """The model that took over in the session, as its watchers were last told; "" = none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,10 @@ class RunChange:
     handed_over: bool = False
     void_usage: Usage | None = None
     """New value of `Run.void_usage`; None leaves it."""
+    fallback_model: str | None = None
+    """What watchers of the session are told of who answers; "" = the selected model again; None leaves it."""
+    answered_by: str | None = None
+    """New value; None leaves it."""
     end: RunEnd | None = None
 
 

@@ -98,6 +98,7 @@ def run_from_row(row: Row) -> Run:
         payloads=_payloads(row["payloads_json"]),
         usage=_usage(row["usage_json"]),
         output_json=row["output_json"],
+        answered_by=row["answered_by"],
         void_usage=_usage(row["void_usage_json"]) or Usage(),
     )
 

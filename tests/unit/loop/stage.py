@@ -1,15 +1,17 @@
 """What a loop needs around it in a test: a provider that plays, a recorder that remembers, tools, a gate."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.fakes.fake_clock import FakeClock
 
+from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.loop.agent_loop import AgentLoop, LoopPlan
 from lanewayd.loop.answer_schema import AnswerSchema
 from lanewayd.loop.interface import Parked
+from lanewayd.loop.route import Route, RouteParts
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
 from lanewayd.messages import (
@@ -23,7 +25,10 @@ from lanewayd.messages import (
     ToolResultMessage,
     Usage,
 )
-from lanewayd.providers.interface import Done, Failed, ModelRequest, StreamEvent
+from lanewayd.models.candidates import Candidate
+from lanewayd.models.entering import ProbeThrottle
+from lanewayd.models.interface import Profiles, SoleCredentials
+from lanewayd.providers.interface import Done, Failed, ModelRequest, Provider, StreamEvent
 from lanewayd.tools.interface import Tool, ToolContext, ToolResult
 from lanewayd.tools.toolset import ToolShelf
 
@@ -87,6 +92,10 @@ class RememberingRecorder:
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []
         self._heard = asyncio.Event()
+
+    def calling(self, candidate: Candidate, *, instead_of: RunError | None, attempt: int) -> None:
+        if instead_of is not None:
+            self.told.append(("takes over", candidate.reference, instead_of.reason, attempt))
 
     def text(self, content_index: int, text: str) -> None:
         self.told.append(("text", content_index, text))
@@ -156,6 +165,24 @@ class HereWorkplace:
         return ToolContext("run_1", call_id, "main", "agent:main:main", Path.cwd(), report)
 
 
+def route_of(
+    chain: Sequence[Candidate],
+    providers: Mapping[str, Provider],
+    *,
+    clock: FakeClock,
+    profiles: Profiles | None = None,
+) -> Route:
+    """The route of a run over these models; a provider that is not there has lost its settings."""
+
+    def provider(name: str) -> Provider:
+        if name not in providers:
+            raise LanewayError(ErrorCode.MODEL_NOT_CONFIGURED, f"no {name}")
+        return providers[name]
+
+    parts = RouteParts(provider, profiles or SoleCredentials(), ProbeThrottle(), clock)
+    return Route(chain, parts, session_id="s")
+
+
 class Stage:
     """One loop with everything around it."""
 
@@ -175,16 +202,11 @@ class Stage:
         toolset = ToolShelf(tools).select(allow)
         gate = gate or CountingGate()
         self.batch = ToolBatch(toolset=toolset, workplace=HereWorkplace(), recorder=self.recorder, clock=self.clock)
+        candidate = Candidate("acme", "m", ModelFacts(prices=prices or Prices()))
+        route = route_of([candidate], {"acme": self.provider}, clock=self.clock)
         self.loop = AgentLoop(
-            plan=LoopPlan(
-                "m",
-                "system",
-                max_turns,
-                60.0,
-                facts=ModelFacts(prices=prices or Prices()),
-                answer_schema=AnswerSchema(schema) if schema else None,
-            ),
-            turn=ModelTurn(provider=self.provider, recorder=self.recorder, clock=self.clock, gate=gate),
+            plan=LoopPlan("system", max_turns, 60.0, answer_schema=AnswerSchema(schema) if schema else None),
+            turn=ModelTurn(route=route, recorder=self.recorder, clock=self.clock, gate=gate),
             batch=self.batch,
             toolset=toolset,
             recorder=self.recorder,

@@ -168,7 +168,7 @@ async def test_a_failure_for_good_ends_the_loop_with_what_was_said_so_far() -> N
 
 
 async def test_a_stream_without_an_outcome_is_a_failure_that_names_the_provider() -> None:
-    end = await Stage([TextDelta(0, "so f")]).loop.run(START)
+    end = await Stage([TextDelta(0, "so f")], [TextDelta(0, "so f")]).loop.run(START)
     assert end.error is not None
     assert (end.error.reason, end.error.provider, end.error.model) == ("PROVIDER_BAD_RESPONSE", "acme", "m")
 

@@ -25,7 +25,8 @@ def start(transaction: Transaction, command: StartRun) -> Started:
         raise RunNotStartable(f"{command.run_id} is not {wanted.value}")
     if head.abort_requested_at is not None:
         raise RunNotStartable(f"{command.run_id} is to be aborted")
-    leaf_entry_id, session_usage = _session_at_start(transaction, head)
+    at_start = _session_at_start(transaction, head)
+    leaf_entry_id = at_start["leaf_entry_id"]
     if command.entries:
         _chain(transaction, _session_of(head), head.run_id, command.entries, leaf_entry_id)
     merged, merged_events = collect(transaction, head, command.collected, command.now)
@@ -42,8 +43,14 @@ def start(transaction: Transaction, command: StartRun) -> Started:
         },
     )
     run = run_from_row(transaction.one("select_run_by_no", (head.accepted_no,)))
-    leaf = leaf_entry_id if command.entries else None
-    return Started(run, merged_events + growth.events, leaf, session_usage, merged)
+    return Started(
+        run,
+        merged_events + growth.events,
+        leaf_entry_id if command.entries else None,
+        session_usage_of(at_start),
+        merged,
+        at_start["fallback_model"],
+    )
 
 
 def append(transaction: Transaction, command: AppendToRun) -> Appended:
@@ -81,6 +88,10 @@ def write_changes(transaction: Transaction, head: RunHead, changes: Sequence[Run
             _put_tool_calls(transaction, change.tool_calls)
         if change.void_usage is not None:
             transaction.execute("update_run_void_usage", (usage_json(change.void_usage), head.accepted_no))
+        if change.fallback_model is not None:
+            transaction.execute("update_fallback_model", (change.fallback_model, *_session_of(head)))
+        if change.answered_by is not None:
+            transaction.execute("update_run_answered_by", (change.answered_by, head.accepted_no))
     growth = add_events(transaction, head, events)
     row = {**_progress_parameters(changes), **growth_parameters(growth), "accepted_no": head.accepted_no}
     if end is None:
@@ -105,11 +116,10 @@ def append_entries(
         _chain(transaction, session, run_id, entries, leaf["leaf_entry_id"])
 
 
-def _session_at_start(transaction: Transaction, head: RunHead) -> tuple[str, Usage]:
-    """Where the transcript of the run's session ends, and what its ended runs have used. Raises as append_entries."""
+def _session_at_start(transaction: Transaction, head: RunHead) -> Row:
+    """Of the run's session: where its transcript ends, what its ended runs have used. Raises as append_entries."""
     session = _session_of(head)
-    row = _existing(transaction.one("select_session_at_start", session), session)
-    return row["leaf_entry_id"], session_usage_of(row)
+    return _existing(transaction.one("select_session_at_start", session), session)
 
 
 def _session_of(head: RunHead) -> tuple[str, str, str]:

@@ -91,16 +91,20 @@ WHERE tenant = :tenant AND session_key = :session_key;
 SELECT leaf_entry_id FROM sessions WHERE tenant = ? AND session_key = ? AND session_id = ?;
 
 -- name: select_session_at_start
--- As select_leaf, with what the session's runs have used so far.
+-- As select_leaf, with what the session's runs have used so far, and which model watchers were last told of.
 SELECT
     leaf_entry_id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,
-    usage_unavailable, cost_usd, lacks_prices
+    usage_unavailable, cost_usd, lacks_prices, fallback_model
 FROM sessions
 WHERE tenant = ? AND session_key = ? AND session_id = ?;
 
 -- name: update_leaf
 -- Stored with the entries it points at.
 UPDATE sessions SET leaf_entry_id = ? WHERE tenant = ? AND session_key = ?;
+
+-- name: update_fallback_model
+-- Stored with the event that tells watchers.
+UPDATE sessions SET fallback_model = ? WHERE tenant = ? AND session_key = ? AND session_id = ?;
 
 -- name: add_usage
 -- Sums over all runs of the session that have ended; NULL leaves the context size.

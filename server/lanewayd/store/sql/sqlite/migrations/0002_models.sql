@@ -15,6 +15,8 @@ ALTER TABLE sessions ADD COLUMN fallback_model TEXT NOT NULL DEFAULT '';
 -- Messages that the cap of the queue has dropped and that no turn was told of yet: how many, and the ids of the last, as a
 -- JSON object; '' = none.
 ALTER TABLE sessions ADD COLUMN dropped_json TEXT NOT NULL DEFAULT '';
+-- The model that gave the run's last message, when it is not the selected one; '' = it is, or there is none.
+ALTER TABLE runs ADD COLUMN answered_by TEXT NOT NULL DEFAULT '';
 
 -- The structured answer of a run, '' = none; what calls used that left no entry, '' = nothing.
 ALTER TABLE run_texts ADD COLUMN output_json TEXT NOT NULL DEFAULT '';
