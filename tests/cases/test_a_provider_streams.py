@@ -295,7 +295,8 @@ async def test_b_027_only_events_keep_a_stream_alive(tmp_path: Path) -> None:
         steps = [case("B-027").body()]
         for comment in comments:
             steps += [comment, b": keepalive\n\n"]
-        model.answer(Answer([*steps, asyncio.Event()]))
+        # Nothing was shown and there is no other model, so it is tried once more.
+        model.answer(*(Answer([*steps, asyncio.Event()]) for _ in range(2)))
         accepted = await service.accept("go", session_key="s", timeout={"seconds": 3600})
         ended = asyncio.ensure_future(service.wait(accepted.run_id, 600))
         await model.received(2)
@@ -308,7 +309,7 @@ async def test_b_027_only_events_keep_a_stream_alive(tmp_path: Path) -> None:
             await clock.advance(0.5)
         stalled = await observe(service, accepted.run_id)
         lasted_ms = stalled.run.ended_at.ToMilliseconds() - stalled.run.started_at.ToMilliseconds()
-        assert 2000 <= lasted_ms <= 3000
+        assert 4000 <= lasted_ms <= 20_000
         assert stalled.run.state == run_pb2.RUN_STATE_FAILED
         assert stalled.run.error.reason == "PROVIDER_STALLED"
         assert stalled.run.error.provider == "mock"

@@ -42,6 +42,7 @@ def overload_after_text() -> Answer:
 
 
 BACKOFF = (1.0, 2.0, 4.0)
+LIMIT = (10.0, 20.0, 30.0)
 UNREACHABLE_ADVICE = ("cannot be reached", "base_url")
 FAULTS = [
     Fault(
@@ -91,7 +92,7 @@ FAULTS = [
         "PROVIDER_RATE_LIMITED",
         429,
         True,
-        (2.0, 2.0, 4.0),
+        LIMIT,
         ("rate limit", "later"),
     ),
     Fault(
@@ -100,7 +101,7 @@ FAULTS = [
         "PROVIDER_RATE_LIMITED",
         429,
         True,
-        BACKOFF,
+        LIMIT,
     ),
     Fault(
         "429 for an hour",
@@ -135,6 +136,7 @@ FAULTS = [
         lambda: failure(200, {"detail": f"what is this {KEY}"}),
         "PROVIDER_BAD_RESPONSE",
         200,
+        delays_s=BACKOFF,
         says=("error", "base_url"),
     ),
     Fault(

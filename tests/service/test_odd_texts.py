@@ -10,7 +10,7 @@ from tests.fakes.service import RunningService, refusal_of
 
 HALF = "\\ud83d"
 DEEP = "[" * 2000 + "]" * 2000
-BODY = f'{{"error":{{"message":"bad {HALF} input","type":"t"}}}}'.encode()
+BODY = f'{{"error":{{"message":"bad {HALF} input","type":"invalid_request_error"}}}}'.encode()
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ BODY = f'{{"error":{{"message":"bad {HALF} input","type":"t"}}}}'.encode()
         (failure(401, BODY), "PROVIDER_AUTH", 401),
         (failure(402, BODY), "PROVIDER_BILLING", 402),
         (failure(404, BODY), "PROVIDER_MODEL_NOT_FOUND", 404),
-        (wire(BODY, headers={"content-type": "application/json"}), "PROVIDER_BAD_RESPONSE", 200),
-        (wire(b"data: " + BODY + b"\n\n"), "PROVIDER_BAD_RESPONSE", 200),
+        (wire(BODY, headers={"content-type": "application/json"}), "PROVIDER_REQUEST_REJECTED", 200),
+        (wire(b"data: " + BODY + b"\n\n"), "PROVIDER_REQUEST_REJECTED", 200),
     ],
     ids=["400", "401", "402", "404", "200", "in the stream"],
 )

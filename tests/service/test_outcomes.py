@@ -58,9 +58,9 @@ class Stage:
         await self.tool.asked.get()
         return accepted.run_id
 
-    async def with_answer(self, answer: Answer, **fields: object) -> str:
-        """A run whose model call gets `answer`."""
-        self.model.answer(answer)
+    async def with_answer(self, *answers: Answer, **fields: object) -> str:
+        """A run whose model calls get `answers`."""
+        self.model.answer(*answers)
         return (await self.service.accept("hi", session_key=SESSION, **fields)).run_id
 
     async def queued_behind_work(self) -> str:
@@ -83,7 +83,7 @@ async def _finished(stage: Stage) -> str:
 
 
 async def _silent(stage: Stage) -> str:
-    return await stage.with_answer(text_answer())
+    return await stage.with_answer(text_answer(), text_answer())
 
 
 async def _by_length(stage: Stage) -> str:
@@ -251,7 +251,7 @@ async def _shown(service: RunningService, run_id: str, text: str) -> None:
 
 PRODUCERS: list[tuple[Callable[[Stage], Awaitable[str]], Expected]] = [
     (_finished, Expected(SUCCEEDED, "stop", payloads=("Hello",), used_tokens=(3, 2))),
-    (_silent, Expected(SUCCEEDED, "stop")),
+    (_silent, Expected(FAILED, "error", "PROVIDER_BAD_RESPONSE", used_tokens=(6, 4))),
     (_by_length, Expected(SUCCEEDED, "length", payloads=("Hel",), truncated=True)),
     (_own_word, Expected(SUCCEEDED, "end", payloads=("Hello",))),
     (_rejected, Expected(FAILED, "error", "PROVIDER_REQUEST_REJECTED")),

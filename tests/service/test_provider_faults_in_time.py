@@ -54,19 +54,23 @@ async def test_the_pending_error_is_gone_when_the_next_try_speaks(provider: Prov
 
 
 @pytest.mark.parametrize(
-    ("steps", "limit_s", "says", "text"),
+    ("steps", "limit_s", "says", "text", "calls"),
     [
-        ([], 7, "no event came within 7 s", ""),
-        ([delta(content="Half a ")], 30, "stood still for 30 s", "Half a "),
+        ([], 7, "no event came within 7 s", "", 2),
+        ([delta(content="Half a ")], 30, "stood still for 30 s", "Half a ", 1),
     ],
     ids=["no first event", "idle after text"],
 )
-async def test_a_model_that_stalls_ends_the_run_and_is_not_tried_again(
-    provider: ProviderStage, steps: list[bytes], limit_s: float, says: str, text: str
+async def test_a_model_that_stalls_is_tried_once_more_if_it_showed_nothing_and_ends_the_run(
+    provider: ProviderStage, steps: list[bytes], limit_s: float, says: str, text: str, calls: int
 ) -> None:
-    provider.model.answer(Answer([*steps, asyncio.Event()]))
+    provider.model.answer(*(Answer([*steps, asyncio.Event()]) for _ in range(calls)))
     run_id = await provider.accept()
     await provider.model.received(1)
+    if calls > 1:
+        await provider.clock.wait_for_timers(1)
+        await provider.clock.advance(limit_s)
+        await provider.model.received(2)
     if text:
         subscription = provider.service.agent.Subscribe(agent_pb2.SubscribeRequest(run_id=run_id, after_seq=0))
         while not (await subscription.read()).assistant.delta:
@@ -84,7 +88,7 @@ async def test_a_model_that_stalls_ends_the_run_and_is_not_tried_again(
     assert (error.provider, error.model, error.retryable) == ("acme", "m1", True)
     assert says in error.message
     assert "timeout_seconds" in error.message
-    assert len(provider.model.requests) == 1
+    assert len(provider.model.requests) == calls
     await provider.model.connections_at_most(0)
     await provider.lane_is_free()
 

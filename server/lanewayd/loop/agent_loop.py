@@ -32,7 +32,6 @@ class LoopPlan:
     seed: int | None = None
     cache_key: str = ""
     """The same in all runs of a session, for services that find a prompt in their cache by a key."""
-    cache_retention: str = "short"
     answer_schema: AnswerSchema | None = None
     """What the final answer must fit; None = nothing."""
 
@@ -120,7 +119,6 @@ class AgentLoop:
             temperature=self._plan.temperature,
             seed=self._plan.seed,
             cache_key=self._plan.cache_key,
-            cache_retention=self._plan.cache_retention,
             response_schema=self._plan.answer_schema.schema if self._plan.answer_schema else None,
         )
 

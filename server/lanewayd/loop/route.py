@@ -41,6 +41,7 @@ class Leg:
             facts=self.candidate.facts,
             profile=self.profile,
             thinking=self.thinking,
+            cache_retention=self.candidate.cache_retention,
         )
 
 

@@ -115,7 +115,6 @@ class Execution:
             temperature=run.request.temperature,
             seed=run.request.seed,
             cache_key=run.session_id,
-            cache_retention=candidate.cache_retention,
             answer_schema=schema,
             system=system_prompt(
                 workspace=self._with.workshop.workspace(run.request.agent_id), extra=run.request.extra_system_prompt

@@ -126,8 +126,11 @@ class RunView:
             self._line("! the server was restarted and goes on with this run", "yellow")
             self._void(step.void_message_id)
         elif step.phase == event_pb2.LIFECYCLE_PHASE_FALLBACK:
-            self._line(f"! {safe(step.provider)}/{safe(step.model)} takes over", "yellow")
+            why = f"{error_text(step.error)}; " if step.HasField("error") else ""
+            self._line(f"! {why}{safe(step.provider)}/{safe(step.model)} takes over", "yellow")
             self._void(step.void_message_id)
+        elif step.phase == event_pb2.LIFECYCLE_PHASE_FALLBACK_CLEARED:
+            self._line(f"! {safe(step.provider)}/{safe(step.model)} answers again", "yellow")
         elif step.phase in (event_pb2.LIFECYCLE_PHASE_END, event_pb2.LIFECYCLE_PHASE_ERROR):
             self._end(step)
 

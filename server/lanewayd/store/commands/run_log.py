@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from lanewayd.errors import ClaimLost, RunNotStartable
 from lanewayd.events import Lifecycle, NewEvent, is_terminal
-from lanewayd.messages import Usage
 from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState
 from lanewayd.store.commands.event_log import RunHead, add_events, growth_parameters, run_head
 from lanewayd.store.commands.merging import collect, tell_of_dropped

@@ -101,6 +101,8 @@ class Screen:
             self.note("RECOVERED: what the model had begun to say above is void, it answers anew")
         elif step.phase == event_pb2.LIFECYCLE_PHASE_RETRY:
             self.note(f"RETRY: {error_text(step.error)}")
+        elif step.phase == event_pb2.LIFECYCLE_PHASE_FALLBACK:
+            self.note(f"FALLBACK: {step.provider}/{step.model} takes over")
         elif step.phase == event_pb2.LIFECYCLE_PHASE_ERROR:
             self.note(f"the run ended: {error_text(step.error)}")
 

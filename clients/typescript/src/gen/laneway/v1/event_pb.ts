@@ -1033,14 +1033,15 @@ export enum LifecyclePhase {
   RETRY = 3,
 
   /**
-   * Another model takes over. The message `void_message_id` is void. Not sent until failover is available.
+   * Another model takes over, `provider` and `model`, for `error`. The message `void_message_id` is void. Sent once, not
+   * in each run of the session: a later run that comes to the same model says RETRY.
    *
    * @generated from enum value: LIFECYCLE_PHASE_FALLBACK = 4;
    */
   FALLBACK = 4,
 
   /**
-   * The first choice of model is used again. Not sent until failover is available.
+   * The model that the run asks for has answered again, after a FALLBACK in this run or an earlier one of its session.
    *
    * @generated from enum value: LIFECYCLE_PHASE_FALLBACK_CLEARED = 5;
    */

@@ -461,7 +461,8 @@ export type Run = Message<"laneway.v1.Run"> & {
   mergedIntoRunId: string;
 
   /**
-   * The model that runs it, as provider/model. Empty before it has started.
+   * The model that answers, as provider/model: the one that was asked for, or the one that took over from it. Empty
+   * before it has started.
    *
    * @generated from field: string model = 20;
    */
