@@ -123,6 +123,23 @@ async def test_a_service_of_another_language_is_asked_in_it(
     assert "authorization" not in request.headers
 
 
+async def test_each_of_several_keys_is_asked_about(home: Path, environ: dict[str, str], model: ModelServer) -> None:
+    (home / "work.key").write_text(f"{KEY}-work")
+    profiles = "models.providers.mock.profiles"
+    (home / "laneway.toml").write_text(
+        f'[agents.defaults]\nmodel = "mock/m"\n[models.providers.mock]\nbase_url = "{model.base_url}"\n'
+        f'api_key_env = "MOCK_KEY"\n[{profiles}.work]\napi_key_file = "work.key"\n'
+        f'[{profiles}.old]\napi_key_env = "OLD"\n'
+    )
+    found = await diagnose(environ=environ | {"MOCK_KEY": KEY})
+    for profile in ("default", "work"):
+        sound = found.one("service", f"profile {profile} ")
+        assert sound["text"] == f"mock, profile {profile} ({model.base_url}) answers, the key is accepted"
+    missing = found.one("service", "profile old ")
+    assert (missing["level"], "variable OLD is not set" in missing["text"]) == ("warn", True)
+    assert {request.headers["authorization"] for request in model.requests} == {f"Bearer {KEY}", f"Bearer {KEY}-work"}
+
+
 async def test_wrong_key_missing_model_port_disk_and_clock_are_found_at_once(
     home: Path, environ: dict[str, str], model: ModelServer
 ) -> None:
