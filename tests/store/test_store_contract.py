@@ -188,6 +188,20 @@ async def test_what_calls_without_an_entry_used_is_kept(store: Store) -> None:
     assert (run.void_usage, run.usage) == (Usage(5, cost_usd=1.5), None)
 
 
+async def test_who_answered_is_kept_of_the_run_and_what_watchers_were_told_of_the_session(store: Store) -> None:
+    await running(store, "r1")
+    assert (await stored_run(store, "r1")).answered_by == ""
+    await store.append(append_to("r1", 2, RunChange(fallback_model="b/m", answered_by="b/m"), RunChange(used_s=1.0)))
+    assert (await stored_run(store, "r1")).answered_by == "b/m"
+    assert (await store.start(StartRun("r1", NOW, recovered=True))).fallback_model == "b/m"
+    await store.append(replace(append_to("r1", 2, ends()), claim=2))
+    await store.accept(accept_run("r2"))
+    again = await store.start(start_run("r2"))
+    assert (again.fallback_model, again.run.answered_by) == ("b/m", "")
+    await store.append(append_to("r2", again.run.last_seq + 1, RunChange(fallback_model="")))
+    assert (await store.start(StartRun("r2", NOW, recovered=True))).fallback_model == ""
+
+
 async def test_a_failed_run_keeps_its_error(store: Store) -> None:
     await running(store, "r1")
     await store.append(append_to("r1", 2, fails("refused")))

@@ -26,11 +26,14 @@ def is_local_host(base_url: str) -> bool:
     return address.is_loopback or address.is_private or address.is_link_local or address in _CGNAT
 
 
-def is_self_hosted(base_url: str, model: str, *, says_settings: bool = False) -> bool:
-    """The settings say so or the host is local. A local proxy that serves a cloud-suffixed model is cloud."""
+def is_self_hosted(
+    base_url: str, model: str, *, says_settings: bool = False, dialect_is_self_hosted: bool = False
+) -> bool:
+    """The settings say so, the host is local, or the dialect is spoken by such services only. A local proxy that serves
+    a cloud-suffixed model is cloud."""
     if says_settings:
         return True
-    return is_local_host(base_url) and not model.endswith(_CLOUD_SUFFIXES)
+    return (dialect_is_self_hosted or is_local_host(base_url)) and not model.endswith(_CLOUD_SUFFIXES)
 
 
 def idle_limit_s(*, timeout_s: float | None, is_self_hosted: bool, cap_s: float | None) -> float:

@@ -66,6 +66,8 @@ class HttpService:
     connect_timeout_s: float = 10.0
     first_event_timeout_s: float | None = None
     is_self_hosted: bool = False
+    dialect_is_self_hosted: bool = False
+    """Only services of one's own speak the dialect."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for a base_url that is no HTTP address."""
@@ -165,7 +167,12 @@ class _Call:
         self._decoder: Decoder = dialect.decoder(request, service.name)
         self._idle_s = idle_limit_s(
             timeout_s=service.timeout_s,
-            is_self_hosted=is_self_hosted(service.base_url, request.model, says_settings=service.is_self_hosted),
+            is_self_hosted=is_self_hosted(
+                service.base_url,
+                request.model,
+                says_settings=service.is_self_hosted,
+                dialect_is_self_hosted=service.dialect_is_self_hosted,
+            ),
             cap_s=request.idle_timeout_cap_s,
         )
         self._first_s = min(self._idle_s, service.first_event_timeout_s or self._idle_s)

@@ -151,6 +151,7 @@ class ModelServices:
                 timeout_s=service.timeout_seconds or models.idle_timeout_seconds,
                 first_event_timeout_s=models.first_event_timeout_seconds,
                 is_self_hosted=bool(service.self_hosted),
+                dialect_is_self_hosted=service.api == "ollama",
             ),
             dialect=make_dialect(service.api, provider=name, base_url=service.base_url),
             clock=self._clock,

@@ -93,6 +93,31 @@ def test_a_retry_before_any_text_voids_nothing() -> None:
     assert "void" not in shown(retry)
 
 
+def test_a_retry_without_a_wait_names_none() -> None:
+    retry = lifecycle(1, event_pb2.LIFECYCLE_PHASE_RETRY, attempt=2)
+    retry.lifecycle.delay.seconds = 0
+    assert shown(retry).endswith("; try 2\n")
+
+
+def test_a_model_that_takes_over_is_named_with_the_reason_and_voids_the_text() -> None:
+    fallback = lifecycle(
+        2,
+        event_pb2.LIFECYCLE_PHASE_FALLBACK,
+        void_message_id="m1",
+        provider="other",
+        model="y",
+        error=run_pb2.RunError(reason="PROVIDER_RATE_LIMITED", message="slow down", provider="acme", model="x"),
+    )
+    assert shown(text(1, "Half"), fallback) == (
+        "Half\n! PROVIDER_RATE_LIMITED: slow down (acme/x); other/y takes over\n  void, comes again: ~~Half~~\n"
+    )
+
+
+def test_the_selected_model_that_is_back_is_named() -> None:
+    cleared = lifecycle(2, event_pb2.LIFECYCLE_PHASE_FALLBACK_CLEARED, provider="acme", model="x")
+    assert shown(cleared) == "! acme/x answers again\n"
+
+
 def test_a_recovery_marks_the_void_text() -> None:
     recovered = lifecycle(2, event_pb2.LIFECYCLE_PHASE_RECOVERED, attempt=2, void_message_id="m1")
     output = shown(text(1, "Half"), recovered)

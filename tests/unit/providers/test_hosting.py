@@ -42,6 +42,11 @@ def test_a_local_proxy_for_a_cloud_model_is_cloud() -> None:
     assert not is_self_hosted("http://127.0.0.1:11434/v1", "big:cloud")
 
 
+def test_a_dialect_of_self_hosted_services_makes_one_wherever_it_runs() -> None:
+    assert is_self_hosted("https://ollama.example/", "llama3", dialect_is_self_hosted=True)
+    assert not is_self_hosted("https://ollama.example/", "gpt-oss:120b-cloud", dialect_is_self_hosted=True)
+
+
 @pytest.mark.parametrize(
     ("timeout_s", "self_hosted", "cap_s", "limit_s"),
     [

@@ -119,7 +119,7 @@ class RunView:
 
     def _lifecycle(self, step: event_pb2.LifecycleEvent) -> None:
         if step.phase == event_pb2.LIFECYCLE_PHASE_RETRY:
-            pause = f" in {duration_text(step.delay)}" if step.HasField("delay") else ""
+            pause = f" in {duration_text(step.delay)}" if step.delay.ToNanoseconds() else ""
             self._line(f"! {error_text(step.error)}; try {step.attempt}{pause}", "yellow")
             self._void(step.void_message_id)
         elif step.phase == event_pb2.LIFECYCLE_PHASE_RECOVERED:
