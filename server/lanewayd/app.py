@@ -32,6 +32,7 @@ from lanewayd.runs.drain import Drain, DrainSettings, Leavers, ParkGate
 from lanewayd.runs.followers import Followers
 from lanewayd.runs.ids import Ids
 from lanewayd.runs.lanes import LaneBook
+from lanewayd.runs.looks import SessionLooks
 from lanewayd.runs.recovery import Recovery
 from lanewayd.runs.registry import RunRegistry
 from lanewayd.runs.retention import Retention, RetentionSettings
@@ -254,8 +255,9 @@ class Service:
         metrics = self._pipeline.telemetry.metrics
         self._followers = Followers(self._store, clock, metrics=metrics)
         self._store.tell_commits(metrics.group_committed)
+        self._looks = SessionLooks(self._store, self._models)
         self._store.listener = CommitFeed(
-            self._followers, self._registry, on_store_works=self._store_works, metrics=metrics
+            self._followers, self._registry, looks=self._looks, on_store_works=self._store_works, metrics=metrics
         )
         self._recovery = Recovery(
             self._collaborators,
@@ -303,7 +305,12 @@ class Service:
         sessions = make_sessions(self._collaborators, self._registry, self._models)
         self._server = build_server(
             agent=AgentHandlers(
-                runs=self._registry, logs=self._followers, admin=admin, clock=self._clock, limits=limits
+                runs=self._registry,
+                logs=self._followers,
+                looks=self._looks,
+                admin=admin,
+                clock=self._clock,
+                limits=limits,
             ),
             sessions=SessionHandlers(sessions=sessions, store_id=self._store.store_id, limits=limits),
             admin=AdminHandlers(admin=admin),

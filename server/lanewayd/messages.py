@@ -296,6 +296,7 @@ class Payload:
     truncated: bool = False
     total_bytes: int = 0
     is_error: bool = False
+    is_reasoning: bool = False
 
 
 def valid_text(text: str) -> str:

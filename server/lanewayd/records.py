@@ -146,6 +146,15 @@ class RunRequest:
     """Files that came with the message."""
     response_schema_json: str = ""
     """JSON Schema that the answer must fit; "" = none."""
+    reasoning: str = ""
+    """The ReasoningVisibility of the session, else of the agent: whether the result has the model's reasoning too."""
+    trace: bool = False
+    """Lines about what is decided for the run go into its log."""
+
+    @property
+    def result_has_reasoning(self) -> bool:
+        """Source: spec 08, 2.1; not with thinking switched off (R-8.9)."""
+        return self.reasoning == "on" and self.thinking != "off"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,10 @@ class AgentSettings:
     model_policy: ModelPolicySettings = section(ModelPolicySettings)
     thinking: str | None = setting(None, accepts=is_thinking_level, expectation=f"one of {_LEVELS}")
     """None: what the model has for it."""
+    verbose: str = setting("off", choices=("off", "on", "full"))
+    """How much of tool calls watchers see who do not say it."""
+    reasoning: str = setting("stream", choices=("off", "on", "stream"))
+    """stream: watchers see what the model thinks; on: it is a part of the result instead; off: neither."""
     cache_retention: str = setting("short", choices=("none", "short", "long"))
     """How long services shall keep its prompts in their caches."""
     context_tokens: int | None = setting(None, low=1)

@@ -20,6 +20,7 @@ from lanewayd.runs.interface import (
     WaitOutcome,
     WaitResult,
 )
+from lanewayd.runs.looks import Look
 
 LogItem = StoredEvent | Snapshot | Progress
 
@@ -143,6 +144,16 @@ class FakeLogs:
         finally:
             self.open_count -= 1
             self.closed.set()
+
+
+@dataclass
+class FakeLooks:
+    """Implements rpc.interface.Looks: one look for all sessions."""
+
+    look: Look = field(default_factory=lambda: Look(shows_results=False, shows_reasoning=True))
+
+    async def of(self, tenant: str, session_key: str) -> Look:
+        return self.look
 
 
 @dataclass

@@ -9,7 +9,7 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from tests.fakes.fake_clock import FakeClock
 from tests.fakes.rpc_rows import STORE_ID
-from tests.fakes.rpc_service import FakeAdmin, FakeLogs, FakeRuns, FakeSessions
+from tests.fakes.rpc_service import FakeAdmin, FakeLogs, FakeLooks, FakeRuns, FakeSessions
 
 from lanewayd.rpc.admin import AdminHandlers
 from lanewayd.rpc.agent import AgentHandlers
@@ -25,6 +25,7 @@ class Harness:
 
     runs: FakeRuns = field(default_factory=FakeRuns)
     logs: FakeLogs = field(default_factory=FakeLogs)
+    looks: FakeLooks = field(default_factory=FakeLooks)
     sessions: FakeSessions = field(default_factory=FakeSessions)
     admin: FakeAdmin = field(default_factory=FakeAdmin)
     health: HealthHandlers = field(default_factory=lambda: HealthHandlers(SERVICE_NAMES))
@@ -34,7 +35,9 @@ class Harness:
     def server(self, options: list[tuple[str, int]] | None = None) -> grpc.aio.Server:
         """A server that has not been started."""
         return build_server(
-            agent=AgentHandlers(runs=self.runs, logs=self.logs, admin=self.admin, clock=self.clock, limits=self.limits),
+            agent=AgentHandlers(
+                runs=self.runs, logs=self.logs, looks=self.looks, admin=self.admin, clock=self.clock, limits=self.limits
+            ),
             sessions=SessionHandlers(sessions=self.sessions, store_id=STORE_ID, limits=self.limits),
             admin=AdminHandlers(admin=self.admin),
             health=self.health,

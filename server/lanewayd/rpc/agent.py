@@ -7,7 +7,7 @@ from lanewayd.rpc.agent_request import new_message
 from lanewayd.rpc.catalog import Catalog
 from lanewayd.rpc.convert import duration_s, run_state_of
 from lanewayd.rpc.event_codec import accepted_event
-from lanewayd.rpc.interface import AcceptedMessage, Admin, Logs, Runs
+from lanewayd.rpc.interface import AcceptedMessage, Admin, Logs, Looks, Runs
 from lanewayd.rpc.limits import Limits
 from lanewayd.rpc.methods import Call, Send
 from lanewayd.rpc.paging import PageTokens, page_size, read_page
@@ -36,11 +36,11 @@ def wait_s(requested_s: float, remaining_s: float | None) -> float:
 class AgentHandlers:
     """The methods of AgentService under their names in the contract."""
 
-    def __init__(self, *, runs: Runs, logs: Logs, admin: Admin, clock: Clock, limits: Limits) -> None:
+    def __init__(self, *, runs: Runs, logs: Logs, looks: Looks, admin: Admin, clock: Clock, limits: Limits) -> None:
         self._runs = runs
         self._logs = logs
         self._limits = limits
-        self._subscriptions = Subscriptions(runs=runs, logs=logs, clock=clock, limits=limits)
+        self._subscriptions = Subscriptions(runs=runs, logs=logs, looks=looks, clock=clock, limits=limits)
         self._catalog = Catalog(admin=admin, store_id=logs.store_id)
 
     async def Agent(self, request: agent_pb2.AgentRequest, call: Call) -> run_pb2.AgentResponse:

@@ -139,6 +139,7 @@ def payload(piece: Payload, limit_bytes: int) -> run_pb2.Payload:
         truncated=piece.truncated or len(text) < len(whole),
         total_bytes=max(piece.total_bytes, size_bytes(whole)),
         is_error=piece.is_error,
+        is_reasoning=piece.is_reasoning,
     )
 
 

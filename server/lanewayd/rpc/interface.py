@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from lanewayd.events import StoredEvent
 from lanewayd.records import Entry, Run, RunState, Session, SessionPatch
 from lanewayd.runs.interface import AbortReceipt, LaneStatus, NewMessage, Progress, Snapshot, WaitResult
+from lanewayd.runs.looks import Look
 
 
 class AcceptedMessage(Protocol):
@@ -85,6 +86,13 @@ class Logs(Protocol):
     ) -> AsyncIterator[StoredEvent | Progress]: ...
 
     def follow_all(self, tenant: str, position: int | None) -> AsyncIterator[StoredEvent | Progress]: ...
+
+
+class Looks(Protocol):
+    """How a session's log is shown to readers who do not say it."""
+
+    async def of(self, tenant: str, session_key: str) -> Look:
+        """By its canonical key; a session that is not there looks as its agent says."""
 
 
 class Sessions(Protocol):

@@ -11,7 +11,7 @@ from lanewayd.records import Run
 from lanewayd.rpc.convert import check_enum, refuse_yet
 from lanewayd.rpc.cursors import cursor_position, cursor_text
 from lanewayd.rpc.event_codec import WireEventCodec, progress_event, snapshot_event
-from lanewayd.rpc.interface import Logs, Runs
+from lanewayd.rpc.interface import Logs, Looks, Runs
 from lanewayd.rpc.limits import Limits
 from lanewayd.rpc.methods import Call, Send
 from lanewayd.rpc.request_fields import required, required_session_key
@@ -25,10 +25,11 @@ _CURSOR_ERRORS = (ErrorCode.CURSOR_PRUNED, ErrorCode.CURSOR_AHEAD)
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a reader wants of a log. `kinds` empty = everything."""
+    """What a reader wants of a log. `kinds` empty = everything, reasoning as the session has it."""
 
     kinds: frozenset[str] = frozenset()
-    with_results: bool = False
+    with_results: bool | None = None
+    """None: as the session has it."""
 
     def wants(self, event: StoredEvent) -> bool:
         """Whether the reader gets `event`; the terminal event passes every filter."""
@@ -52,9 +53,10 @@ class _Reading:
 class Subscriptions:
     """Serves subscriptions. Keeps nothing between them: each reads the log from its own position."""
 
-    def __init__(self, *, runs: Runs, logs: Logs, clock: Clock, limits: Limits) -> None:
+    def __init__(self, *, runs: Runs, logs: Logs, looks: Looks, clock: Clock, limits: Limits) -> None:
         self._runs = runs
         self._logs = logs
+        self._looks = looks
         self._clock = clock
         self._limits = limits
         self._codec = WireEventCodec()
@@ -102,7 +104,7 @@ class Subscriptions:
         match item:
             case StoredEvent():
                 if reading.shown.wants(item):
-                    await reading.send(self._encoded(item, reading.shown))
+                    await self._send_stored(item, reading)
                 reading.position = item.position
                 if reading.session_key:
                     reading.session_key = item.session_key
@@ -114,10 +116,18 @@ class Subscriptions:
                 await reading.send(await self._progress(item, reading))
                 reading.position = item.position
 
-    def _encoded(self, event: StoredEvent, shown: Shown) -> bytes:
-        if shown.with_results or event.kind is not EventKind.TOOL:
-            return event.encoded
-        return self._codec.without_results(event.encoded)
+    async def _send_stored(self, event: StoredEvent, reading: _Reading) -> None:
+        encoded, shown = event.encoded, reading.shown
+        if event.kind is EventKind.REASONING and not shown.kinds:
+            if not (await self._looks.of(event.tenant, event.session_key)).shows_reasoning:
+                return
+        elif event.kind is EventKind.TOOL:
+            with_results = shown.with_results
+            if with_results is None:
+                with_results = (await self._looks.of(event.tenant, event.session_key)).shows_results
+            if not with_results:
+                encoded = self._codec.without_results(encoded)
+        await reading.send(encoded)
 
     async def _progress(self, item: Progress, reading: _Reading) -> bytes:
         if reading.run_id and reading.run is None:
@@ -149,7 +159,11 @@ def _shown(request: agent_pb2.SubscribeRequest) -> Shown:
         if number == event_pb2.STREAM_KIND_UNSPECIFIED:
             raise FieldError(ErrorCode.ENUM_UNKNOWN, "streams", "streams holds STREAM_KIND_UNSPECIFIED.")
         kinds.add(event_pb2.StreamKind.Name(number).removeprefix("STREAM_KIND_").lower())
-    return Shown(frozenset(kinds), with_results=request.verbose == agent_pb2.VERBOSITY_FULL)
+    return Shown(frozenset(kinds), with_results=_with_results(request.verbose))
+
+
+def _with_results(verbose: int) -> bool | None:
+    return verbose == agent_pb2.VERBOSITY_FULL if verbose else None
 
 
 def _after_seq(request: agent_pb2.SubscribeRequest) -> int | None:

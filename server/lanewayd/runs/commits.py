@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from lanewayd.records import Run
 from lanewayd.runs.followers import Followers
+from lanewayd.runs.looks import SessionLooks
 from lanewayd.runs.registry import RunRegistry
 from lanewayd.store.interface import AbortRequested, Accepted, Appended, Pruned, Started
 from lanewayd.telemetry.metrics import Metrics
@@ -20,17 +21,20 @@ class CommitFeed:
         followers: Followers,
         registry: RunRegistry,
         *,
+        looks: SessionLooks,
         on_store_works: Callable[[bool], None],
         metrics: Metrics | None = None,
     ) -> None:
         """`on_store_works` hears False when a commit failed and True when one succeeds again. `metrics`: None = off."""
         self._followers = followers
         self._registry = registry
+        self._looks = looks
         self._metrics = metrics or Metrics.off()
         self._on_store_works = on_store_works
 
     def committed(self, command: object, result: object) -> None:
         """Readers see the events before anybody is told that a run has ended."""
+        self._looks.committed(command)
         if isinstance(result, Accepted) and result.run is not None:
             self._followers.run_accepted(result.run)
         if isinstance(result, Accepted | Started | Appended | AbortRequested):

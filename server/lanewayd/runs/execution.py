@@ -20,7 +20,7 @@ from lanewayd.loop.turn import ModelTurn
 from lanewayd.messages import RunError, Usage, UserMessage
 from lanewayd.models.candidates import Candidate
 from lanewayd.prompt.system_prompt import system_prompt
-from lanewayd.records import ToolCallRow, ToolCallState
+from lanewayd.records import RunRequest, ToolCallRow, ToolCallState
 from lanewayd.runs.backoff import until_answered
 from lanewayd.runs.call_rows import call_of, requested_again
 from lanewayd.runs.collaborators import Collaborators
@@ -76,7 +76,7 @@ class Execution:
             self._lock = await self._with.locks.acquire(run.tenant, run.session_key, run_id=run.run_id)
             standing = await self._standing()
             if standing.final is not None:
-                return finished(standing.final, is_structured=bool(run.request.response_schema_json))
+                return finished(standing.final, run.request)
             chain = self._with.candidates(run.request)
             budget = await self._budget(chain[0])
             schema_json = run.request.response_schema_json
@@ -91,7 +91,7 @@ class Execution:
         end = await loop.run(await self._loop_start(standing))
         if end.messages:
             self._with.contexts.keep(run.session_id, self._recorder.last_entry_id, self._context.grown(end.messages))
-        return _outcome_of(end, is_structured=bool(run.request.response_schema_json))
+        return _outcome_of(end, run.request)
 
     async def close(self) -> None:
         """Give the session lock back. Idempotent."""
@@ -184,9 +184,9 @@ def _is_idempotent(toolset: Toolset, row: ToolCallRow) -> bool:
     return isinstance(prepared, PreparedCall) and prepared.tool.is_idempotent
 
 
-def _outcome_of(end: LoopEnd, *, is_structured: bool) -> Outcome:
+def _outcome_of(end: LoopEnd, request: RunRequest) -> Outcome:
     if end.error is not None:
         return failed(end.error)
     if end.message is None:
         return failed(RunError(ErrorCode.INTERNAL.value, "the loop ended without a message"))
-    return finished(end.message, is_structured=is_structured)
+    return finished(end.message, request)

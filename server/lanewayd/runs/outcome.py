@@ -7,8 +7,8 @@ from enum import StrEnum
 from lanewayd.errors import ErrorCode
 from lanewayd.events import Lifecycle, LifecyclePhase
 from lanewayd.loop.answer_text import object_json
-from lanewayd.messages import AssistantMessage, Payload, RunError, StopReason, Usage, cut_utf8, valid_text
-from lanewayd.records import Run, RunState
+from lanewayd.messages import AssistantMessage, Payload, Reasoning, RunError, StopReason, Usage, cut_utf8, valid_text
+from lanewayd.records import Run, RunRequest, RunState
 from lanewayd.store.interface import RunEnd
 
 MAX_TEXT_BYTES = 512 * 1024
@@ -30,6 +30,8 @@ class Outcome:
     state: RunState
     stop_reason: str
     text: str = ""
+    reasoning: str = ""
+    """What the model thought before it, for results that have it."""
     error: RunError | None = None
     truncated: bool = False
     usage: Usage | None = None
@@ -38,17 +40,18 @@ class Outcome:
     output_json: str = ""
 
 
-def finished(message: AssistantMessage, *, is_structured: bool = False) -> Outcome:
+def finished(message: AssistantMessage, request: RunRequest) -> Outcome:
     """The model gave its answer; cut by its output limit it is still a success, `truncated`.
 
-    `is_structured`: it has been checked, and holds the object that the caller asked for.
+    With a schema in `request` it has been checked, and holds the object that the caller asked for.
     """
     return Outcome(
         RunState.SUCCEEDED,
         valid_text(message.provider_stop or message.stop_reason.value),
         text=valid_text(message.text),
+        reasoning=valid_text(_reasoning_of(message)) if request.result_has_reasoning else "",
         truncated=message.stop_reason is StopReason.LENGTH,
-        output_json=object_json(message.text) if is_structured else "",
+        output_json=object_json(message.text) if request.response_schema_json else "",
         context_tokens=None if message.usage.unavailable else message.usage.context_tokens,
     )
 
@@ -120,8 +123,14 @@ def terminal_of(outcome: Outcome, run: Run, ended_at: datetime) -> Lifecycle:
     )
 
 
+def _reasoning_of(message: AssistantMessage) -> str:
+    return "\n\n".join(block.text for block in message.content if isinstance(block, Reasoning) and block.text)
+
+
 def _payloads(outcome: Outcome) -> tuple[Payload, ...]:
-    payloads = [cut_utf8(outcome.text, MAX_TEXT_BYTES)] if outcome.text else []
+    payloads = [replace(cut_utf8(outcome.reasoning, MAX_TEXT_BYTES), is_reasoning=True)] if outcome.reasoning else []
+    if outcome.text:
+        payloads.append(cut_utf8(outcome.text, MAX_TEXT_BYTES))
     if outcome.state is RunState.FAILED and outcome.error is not None:
         payloads.append(replace(cut_utf8(outcome.error.message, MAX_TEXT_BYTES), is_error=True))
     return tuple(payloads)

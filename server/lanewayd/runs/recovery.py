@@ -79,7 +79,7 @@ class Recovery:
 
     def _outcome(self, run: Run, standing: Standing, step: RecoveryStep) -> Outcome:
         if step is RecoveryStep.SETTLE and standing.final is not None:
-            return finished(standing.final, is_structured=bool(run.request.response_schema_json))
+            return finished(standing.final, run.request)
         if step is RecoveryStep.CANCEL:
             return aborted(run.abort_stop_reason)
         return recovery_exhausted(self._max_attempts)

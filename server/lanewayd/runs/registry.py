@@ -54,6 +54,9 @@ class AgentCatalog(ModelCatalog, Protocol):
     def max_turns(self, agent_id: str) -> int:
         """Model calls of a run at most; 0 = unlimited."""
 
+    def reasoning(self, agent_id: str) -> str:
+        """How its models' reasoning is shown: off, on, stream."""
+
 
 @dataclass(frozen=True, slots=True)
 class AcceptLimits:
@@ -303,6 +306,7 @@ class RunRegistry:
             temperature=message.temperature,
             seed=message.seed,
             response_schema_json=message.response_schema_json,
+            reasoning=self._agents.reasoning(agent_id),
             parent_run_id=message.parent_run_id,
             metadata=message.metadata,
             queue_mode=message.queue_mode,

@@ -122,6 +122,8 @@ def _rest_json(request: RunRequest) -> str:
             "temperature": request.temperature,
             "seed": request.seed,
             "response_schema_json": request.response_schema_json,
+            "reasoning": request.reasoning,
+            "trace": request.trace,
             "attachments": [asdict(attachment) for attachment in request.attachments],
         }
     )

@@ -17,7 +17,7 @@ from lanewayd.providers.interface import Provider
 from lanewayd.providers.scripted import ScriptedProvider
 from lanewayd.records import RunRequest
 from lanewayd.runs.admin import AgentListing, ModelListing
-from lanewayd.settings_models import ProviderSettings
+from lanewayd.settings_models import AgentSettings, ProviderSettings
 from lanewayd.settings_schema import Settings
 from lanewayd.wiring.dialects import make_dialect
 from lanewayd.wiring.local_model import LocalModel
@@ -80,6 +80,14 @@ class ModelServices:
         """Model calls of a run at most; 0 = unlimited."""
         return self._settings.agents.list[agent_id].max_turns
 
+    def verbose(self, agent_id: str) -> str:
+        """How much of tool calls its watchers see: off, on, full."""
+        return self._agent(agent_id).verbose
+
+    def reasoning(self, agent_id: str) -> str:
+        """How its models' reasoning is shown: off, on, stream."""
+        return self._agent(agent_id).reasoning
+
     def choose(self, agent_id: str, requested: str = "", *, session: str = "") -> ModelChoice:
         """The model of a run. Raises MODEL_UNKNOWN, MODEL_NOT_CONFIGURED."""
         return self._choices.choose(agent_id, requested, session=session)
@@ -121,6 +129,10 @@ class ModelServices:
         return self._choices.models()
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _agent(self, agent_id: str) -> AgentSettings:
+        """Also of an agent that is gone: its sessions can still be watched."""
+        return self._settings.agents.list.get(agent_id, self._settings.agents.defaults)
 
     def _facts_of(self, name: str, service: ProviderSettings) -> ProviderFacts:
         return ProviderFacts(

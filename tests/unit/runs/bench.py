@@ -37,6 +37,7 @@ from lanewayd.runs.followers import Followers
 from lanewayd.runs.ids import Ids
 from lanewayd.runs.interface import NewMessage
 from lanewayd.runs.lanes import LaneBook
+from lanewayd.runs.looks import SessionLooks
 from lanewayd.runs.recovery import Recovery
 from lanewayd.runs.registry import AcceptLimits, RunRegistry
 from lanewayd.runs.scheduler import Scheduler
@@ -227,7 +228,10 @@ class Bench:
         )
         self.followers = Followers(store, self.clock)
         self.store_works: list[bool] = []
-        store.listener = CommitFeed(self.followers, self.registry, on_store_works=self.store_works.append)
+        self.looks = SessionLooks(store, BenchAgents())
+        store.listener = CommitFeed(
+            self.followers, self.registry, looks=self.looks, on_store_works=self.store_works.append
+        )
         self.recovery = Recovery(
             self.parts, scheduler=self.scheduler, settling=self.settling, max_attempts=settings.max_attempts
         )

@@ -15,6 +15,12 @@ class BenchAgents:
     def timeout_s(self, agent_id: str) -> float:
         return 0.0
 
+    def reasoning(self, agent_id: str) -> str:
+        return "stream"
+
+    def verbose(self, agent_id: str) -> str:
+        return "off"
+
     def max_turns(self, agent_id: str) -> int:
         return 0
 

@@ -17,6 +17,7 @@ from tests.fakes.store_commands import (
     says,
 )
 from tests.unit.runs.bench import soon
+from tests.unit.runs.bench_agents import BenchAgents
 from tests.unit.runs.seen_store import SeenStore
 
 from lanewayd.errors import LanewayError
@@ -25,6 +26,7 @@ from lanewayd.records import Run
 from lanewayd.runs.commits import CommitFeed
 from lanewayd.runs.followers import Followers
 from lanewayd.runs.interface import Progress, Snapshot
+from lanewayd.runs.looks import SessionLooks
 from lanewayd.runs.registry import RunRegistry
 from lanewayd.store.sqlite import SqliteStore
 
@@ -70,7 +72,10 @@ async def a_desk(home: Path, *, hears_beginnings: bool) -> AsyncIterator[Desk]:
     store = await SqliteStore.open(home / "laneway.db", codec=JsonCodec())
     seen, clock = SeenStore(store), FakeClock()
     desk = Desk(store, seen, clock, (Followers if hears_beginnings else LateFollowers)(seen.as_store, clock))
-    store.listener = CommitFeed(desk.followers, cast("RunRegistry", desk), on_store_works=lambda _works: None)
+    looks = SessionLooks(store, BenchAgents())
+    store.listener = CommitFeed(
+        desk.followers, cast("RunRegistry", desk), looks=looks, on_store_works=lambda _works: None
+    )
     yield desk
     await store.close()
 

@@ -22,13 +22,14 @@ from lanewayd.runs.outcome import (
 )
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+REQUEST = RunRequest("hi", "main", "", Priority.FOREGROUND, "acme/m", 60)
 RUN = Run(
     "run_1",
     1,
     "default",
     "agent:main:main",
     "s",
-    RunRequest("hi", "main", "", Priority.FOREGROUND, "acme/m", 60),
+    REQUEST,
     RunState.RUNNING,
     Disposition.STARTED,
     0,
@@ -46,9 +47,9 @@ def answer(text: str = "hello", stop: StopReason = StopReason.STOP, provider_sto
 @pytest.mark.parametrize(
     ("outcome", "state", "phase", "is_cancelled", "stop_reason", "reason"),
     [
-        (finished(answer()), RunState.SUCCEEDED, LifecyclePhase.END, False, "stop", ""),
+        (finished(answer(), REQUEST), RunState.SUCCEEDED, LifecyclePhase.END, False, "stop", ""),
         (
-            finished(answer(stop=StopReason.LENGTH)),
+            finished(answer(stop=StopReason.LENGTH), REQUEST),
             RunState.SUCCEEDED,
             LifecyclePhase.END,
             False,
@@ -78,22 +79,44 @@ def test_row_and_terminal_event_say_the_same(
 
 
 def test_an_answer_brings_its_text_usage_and_context_into_the_row() -> None:
-    end = end_of(replace(finished(answer("done")), usage=Usage(100, 50)), NOW)
+    end = end_of(replace(finished(answer("done"), REQUEST), usage=Usage(100, 50)), NOW)
     assert [payload.text for payload in end.payloads] == ["done"]
     assert (end.usage, end.context_tokens, end.truncated) == (Usage(100, 50), 10, False)
 
 
+@pytest.mark.parametrize(
+    ("reasoning", "thinking", "is_shown"),
+    [
+        ("on", "", True),
+        ("on", "high", True),
+        ("on", "off", False),
+        ("off", "", False),
+        ("stream", "", False),
+        ("", "", False),
+    ],
+)
+def test_a_result_has_the_reasoning_where_it_is_asked_for_and_the_model_may_think(
+    reasoning: str, thinking: str, is_shown: bool
+) -> None:
+    """Spec 08, 2.1: a payload of its own before the answer, marked (R-8.9, R-8.11)."""
+    request = replace(REQUEST, reasoning=reasoning, thinking=thinking)
+    payloads = [
+        (payload.text, payload.is_reasoning) for payload in end_of(finished(answer("done"), request), NOW).payloads
+    ]
+    assert payloads == [*([("hm", True)] if is_shown else []), ("done", False)]
+
+
 def test_an_answer_cut_by_its_length_is_truncated() -> None:
-    assert end_of(finished(answer(stop=StopReason.LENGTH)), NOW).truncated
+    assert end_of(finished(answer(stop=StopReason.LENGTH), REQUEST), NOW).truncated
 
 
 def test_the_models_own_word_is_the_stop_reason() -> None:
-    assert finished(answer(provider_stop="eos")).stop_reason == "eos"
+    assert finished(answer(provider_stop="eos"), REQUEST).stop_reason == "eos"
 
 
 def test_unknown_usage_leaves_the_context_size_as_it_is() -> None:
     message = replace(answer(), usage=Usage(unavailable=True))
-    assert end_of(finished(message), NOW).context_tokens is None
+    assert end_of(finished(message, REQUEST), NOW).context_tokens is None
 
 
 def test_a_failed_run_shows_its_text_and_then_the_error() -> None:
@@ -112,7 +135,7 @@ def test_a_stopped_run_shows_its_text_without_an_error_payload(outcome: Outcome)
 
 def test_a_long_text_is_cut_and_says_how_long_it_was() -> None:
     text = "x" * (MAX_TEXT_BYTES - 1) + "é"
-    [payload] = end_of(finished(answer(text)), NOW).payloads
+    [payload] = end_of(finished(answer(text), REQUEST), NOW).payloads
     assert (payload.text, payload.truncated, payload.total_bytes) == (text[:-1], True, MAX_TEXT_BYTES + 1)
 
 

@@ -54,7 +54,7 @@ def _notice(text: str) -> None:
 def _print_answer(answer: agent_pb2.WaitResponse, *, has_ended: bool) -> None:
     for payload in answer.payloads:
         if payload.text and not payload.is_error:
-            print(safe(payload.text))
+            print(safe(payload.text), file=sys.stderr if payload.is_reasoning else sys.stdout)
     words = [f"{answer.run_id} {state_text(answer.state)}" + ("" if has_ended else ", not ended")]
     if answer.HasField("usage"):
         words.append(usage_text(answer.usage))

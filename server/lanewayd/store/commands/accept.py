@@ -39,9 +39,14 @@ def accept(transaction: Transaction, command: AcceptRun) -> Accepted:
     depth = _depth(transaction, command)
     owner = _find_session(transaction, command.tenant, command.session)
     target = owner or _Owner(command.session.session_key, command.session.new_session_id, command.session.agent_id)
+    settings = settings_from_json(target.settings_json)
     if command.adapt is not None:
-        adapted = command.adapt(command.request, settings_from_json(target.settings_json))
-        command = replace(command, request=adapted)
+        command = replace(command, request=command.adapt(command.request, settings))
+    if settings.reasoning or settings.trace:
+        shown = replace(
+            command.request, reasoning=settings.reasoning or command.request.reasoning, trace=bool(settings.trace)
+        )
+        command = replace(command, request=shown)
     _check_ancestors(transaction, command, target.session_key)
     _put_session(transaction, command, target, is_new=owner is None)
     answer = _insert_run(transaction, command, target, depth)

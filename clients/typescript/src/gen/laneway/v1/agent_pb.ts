@@ -590,7 +590,8 @@ export type SubscribeRequest = Message<"laneway.v1.SubscribeRequest"> & {
   cursor: string;
 
   /**
-   * What to send. Empty means everything. The terminal event, `snapshot`, `accepted` and `progress` are always sent.
+   * What to send. Empty means everything, the model's reasoning as the session has it (Session.reasoning). The terminal
+   * event, `snapshot`, `accepted` and `progress` are always sent.
    *
    * @generated from field: repeated laneway.v1.StreamKind streams = 6;
    */
@@ -604,7 +605,8 @@ export type SubscribeRequest = Message<"laneway.v1.SubscribeRequest"> & {
   view: View;
 
   /**
-   * How much of tool calls is shown. Unspecified means the verbosity of the session, else of the agent, else OFF.
+   * How much of tool calls is shown. Unspecified means the verbosity that the session of an event has when it is sent,
+   * else that of its agent, else OFF.
    *
    * @generated from field: laneway.v1.Verbosity verbose = 8;
    */

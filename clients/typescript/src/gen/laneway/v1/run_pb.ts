@@ -430,8 +430,9 @@ export type Run = Message<"laneway.v1.Run"> & {
   truncated: boolean;
 
   /**
-   * The text of its last assistant message; a failed run: its text so far, then one payload with `is_error`.
-   * Empty before its end. Cut together so that a message stays below 1 MiB.
+   * The text of its last assistant message, before it the model's reasoning if the session has it so; a failed run: its
+   * text so far, then one payload with `is_error`. Empty before its end. Cut together so that a message stays below 1
+   * MiB.
    *
    * @generated from field: repeated laneway.v1.Payload payloads = 16;
    */

@@ -120,7 +120,7 @@ export type Session = Message<"laneway.v1.Session"> & {
   verbose: Verbosity;
 
   /**
-   * How reasoning is shown. Unspecified means the agent's setting.
+   * How the model's reasoning is shown. Unspecified means the agent's setting.
    *
    * @generated from field: laneway.v1.ReasoningVisibility reasoning = 14;
    */
@@ -283,8 +283,8 @@ export type UpdateSessionRequest = Message<"laneway.v1.UpdateSessionRequest"> & 
 
   /**
    * The fields to set: model, thinking, verbose, reasoning, trace, queue_mode, label, pinned, archived. A field that is
-   * named here and is empty, unspecified or absent in `session` is cleared: the agent's setting holds again. Empty is FIELD_INVALID,
-   * and so is "*": a caller that sends back what it has read would undo what others have set meanwhile.
+   * named here and is empty, unspecified or absent in `session` is cleared: the agent's setting holds again. Empty is
+   * FIELD_INVALID, and so is "*": a caller that sends back what it has read would undo what others have set meanwhile.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 2;
    */
@@ -1134,7 +1134,8 @@ export const ImportSessionResponseSchema: GenMessage<ImportSessionResponse> = /*
   messageDesc(file_laneway_v1_session, 27);
 
 /**
- * How the model's reasoning is shown to channels.
+ * How the model's reasoning is shown. Whoever names the kind `reasoning` in SubscribeRequest.streams gets it always, and
+ * it stands in the transcript.
  *
  * @generated from enum laneway.v1.ReasoningVisibility
  */
@@ -1147,21 +1148,22 @@ export enum ReasoningVisibility {
   UNSPECIFIED = 0,
 
   /**
-   * Not shown.
+   * Neither live nor in the result. A reader who names no kinds misses the numbers of its events.
    *
    * @generated from enum value: REASONING_VISIBILITY_OFF = 1;
    */
   OFF = 1,
 
   /**
-   * Shown as a message of its own.
+   * Not live; in the result it is a payload of its own (`is_reasoning`) before the answer, unless thinking is off. For
+   * runs accepted from then on.
    *
    * @generated from enum value: REASONING_VISIBILITY_ON = 2;
    */
   ON = 2,
 
   /**
-   * Shown live; the final answer comes without it.
+   * Shown live, as `reasoning` events; the result comes without it. What holds without any setting.
    *
    * @generated from enum value: REASONING_VISIBILITY_STREAM = 3;
    */
