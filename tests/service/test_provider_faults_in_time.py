@@ -102,6 +102,22 @@ async def test_a_run_whose_time_is_up_while_its_model_is_silent_ends_at_its_dead
     await provider.model.connections_at_most(0)
 
 
+async def test_an_answer_that_is_whole_but_for_its_end_mark_is_given_before_the_deadline(
+    provider: ProviderStage,
+) -> None:
+    provider.model.answer(Answer([delta(content="All said"), delta("stop"), asyncio.Event()]))
+    run_id = await provider.accept(timeout=Duration(seconds=8))
+    subscription = provider.service.agent.Subscribe(agent_pb2.SubscribeRequest(run_id=run_id, after_seq=0))
+    while not (await subscription.read()).assistant.delta:
+        pass
+    subscription.cancel()
+    waiting = asyncio.create_task(provider.service.wait(run_id, 1000))
+    await provider.clock.wait_for_timers(2)
+    await provider.clock.advance(7)
+    assert (await waiting).status == agent_pb2.WAIT_STATUS_OK
+    await check_outcome(provider.service, run_id, Expected(run_pb2.RUN_STATE_SUCCEEDED, "stop", payloads=("All said",)))
+
+
 async def test_an_abort_during_the_backoff_ends_the_run_at_once(provider: ProviderStage) -> None:
     provider.model.answer(failure(500))
     run_id = await provider.accept()

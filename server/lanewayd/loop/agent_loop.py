@@ -5,6 +5,7 @@ by the recorder it is given, and a run can begin again at any point that was wri
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lanewayd.loop.answer_schema import AnswerSchema
@@ -25,7 +26,8 @@ class LoopPlan:
 
     system: str
     max_turns: int
-    idle_timeout_cap_s: float | None
+    remaining_s: Callable[[], float | None]
+    """What is left of the run's budget now; None = there is no deadline."""
     budget: Budget = NO_BUDGET
     max_output_tokens: int = 0
     temperature: float | None = None
@@ -114,7 +116,7 @@ class AgentLoop:
             system=self._plan.system,
             messages=(*messages, *self._judge.aside),
             tools=self._toolset.specs,
-            idle_timeout_cap_s=self._plan.idle_timeout_cap_s,
+            idle_timeout_cap_s=self._plan.remaining_s(),
             max_output_tokens=self._plan.max_output_tokens,
             temperature=self._plan.temperature,
             seed=self._plan.seed,

@@ -175,6 +175,8 @@ class _Call:
             ),
             cap_s=request.idle_timeout_cap_s,
         )
+        cap_s = request.idle_timeout_cap_s
+        self._deadline_s = None if cap_s is None else clock.monotonic() + cap_s
         self._first_s = min(self._idle_s, service.first_event_timeout_s or self._idle_s)
         self._watchdog = IdleWatchdog(clock, self._first_s)
         self._sent_bytes = 0
@@ -239,9 +241,16 @@ class _Call:
             if is_finished:
                 await self._read_to_end(chunks)
             elif self._decoder.progress > progress:
-                self._watchdog.reset(min(self._idle_s, _USAGE_WAIT_S) if self._decoder.is_complete else self._idle_s)
+                self._watchdog.reset(self._usage_wait_s() if self._decoder.is_complete else self._idle_s)
             if events:
                 yield events
+
+    def _usage_wait_s(self) -> float:
+        """How long a finished answer waits for its usage and end mark: not into the run's deadline (R-5.125)."""
+        wait_s = min(self._idle_s, _USAGE_WAIT_S)
+        if self._deadline_s is None:
+            return wait_s
+        return max(0.0, min(wait_s, (self._deadline_s - self._clock.monotonic()) / 2))
 
     def _after_fault(self, cause: Fault, http_status: int) -> list[StreamEvent]:
         """What a fault leaves: an answer that was complete but for its end mark still counts."""

@@ -32,7 +32,8 @@ class ModelRequest:
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
     idle_timeout_cap_s: float | None = None
-    """The idle watchdog never waits longer than this (a finite run budget); None = no cap."""
+    """What is left of a finite run budget: the idle watchdog never waits longer, and an answer that is complete but for
+    its end mark is given before that is over. None = no cap."""
     facts: ModelFacts = UNKNOWN_MODEL
     profile: str = ""
     """The credential to use, by its name in the settings; "" = the provider's only one."""

@@ -120,7 +120,7 @@ class Execution:
                 workspace=self._with.workshop.workspace(run.request.agent_id), extra=run.request.extra_system_prompt
             ),
             max_turns=run.request.max_turns,
-            idle_timeout_cap_s=remaining_budget_s(run.request.timeout_s, run.used_s),
+            remaining_s=lambda: remaining_budget_s(run.request.timeout_s, recorder.used_s),
         )
         return AgentLoop(
             plan=plan,
