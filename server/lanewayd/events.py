@@ -19,6 +19,7 @@ class EventKind(StrEnum):
     MESSAGE = "message"
     TOOL = "tool"
     QUEUE = "queue"
+    DIAGNOSTIC = "diagnostic"
 
 
 class LifecyclePhase(StrEnum):
@@ -130,7 +131,15 @@ class QueueChange:
     position: int = 0
 
 
-EventPayload = Lifecycle | AssistantDelta | ReasoningDelta | MessageEnded | ToolProgress | QueueChange
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A line of a part of the service or an extension about its own work, for sessions with `trace`."""
+
+    source: str
+    text: str
+
+
+EventPayload = Lifecycle | AssistantDelta | ReasoningDelta | MessageEnded | ToolProgress | QueueChange | Diagnostic
 
 _KINDS: dict[type, EventKind] = {
     Lifecycle: EventKind.LIFECYCLE,
@@ -139,6 +148,7 @@ _KINDS: dict[type, EventKind] = {
     MessageEnded: EventKind.MESSAGE,
     ToolProgress: EventKind.TOOL,
     QueueChange: EventKind.QUEUE,
+    Diagnostic: EventKind.DIAGNOSTIC,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.fakes.model_server import DONE as END_MARK
-from tests.fakes.model_server import Answer, ModelServer, calls_answer, delta
+from tests.fakes.model_server import Answer, ModelServer, calls_answer, delta, failure
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.test_session_settings import update
@@ -116,6 +116,28 @@ async def test_a_change_counts_from_the_next_event_of_a_run_that_is_watched(tmp_
         events.cancel()
         assert results == [False, True]
         await service.wait(run.run_id)
+
+
+@pytest.mark.parametrize(("trace", "is_traced"), [(None, False), (False, False), (True, True)])
+async def test_trace_tells_of_the_choice_of_models(
+    tmp_path: Path, model: ModelServer, trace: bool | None, is_traced: bool
+) -> None:
+    toml = '[agents.defaults]\nmodel = "mock/first"\nfallbacks = ["mock/second"]\n'
+    async with running_service(tmp_path / "home", model=model, toml=toml) as service:
+        await service.finish(session_key="s", model="")
+        if trace is not None:
+            await service.sessions.UpdateSession(update(trace=trace))
+        model.answer(failure(404, {"error": {"message": "no such model", "code": "model_not_found"}}))
+        run = await service.accept(session_key="s", model="")
+        assert (await service.wait(run.run_id)).status == agent_pb2.WAIT_STATUS_OK
+        lines = [
+            (event.diagnostic.source, event.diagnostic.text)
+            for event in await service.events(run.run_id)
+            if event.WhichOneof("payload") == "diagnostic"
+        ]
+        first = ("models", "mock/first (source: defaults)")
+        second = ("models", "mock/second instead of mock/first after PROVIDER_MODEL_NOT_FOUND")
+        assert lines == ([first, second] if is_traced else [])
 
 
 async def test_where_the_session_says_nothing_its_agent_decides(tmp_path: Path, model: ModelServer) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from laneway.v1 import event_pb2, run_pb2
 from lanewayd.events import (
     AssistantDelta,
+    Diagnostic,
     EventPayload,
     Lifecycle,
     MessageEnded,
@@ -32,7 +33,7 @@ from lanewayd.rpc.convert import (
     usage,
 )
 from lanewayd.rpc.cursors import cursor_text
-from lanewayd.rpc.limits import MAX_TEXT_BYTES
+from lanewayd.rpc.limits import MAX_ERROR_TEXT_BYTES, MAX_TEXT_BYTES
 from lanewayd.rpc.run_convert import run_message
 from lanewayd.rpc.wire_text import cut, size_bytes
 
@@ -118,6 +119,10 @@ def _set_arm(event: event_pb2.Event, payload: EventPayload) -> None:
             event.tool.CopyFrom(_tool(payload))
         case Lifecycle():
             event.lifecycle.CopyFrom(_lifecycle(payload))
+        case Diagnostic():
+            event.diagnostic.CopyFrom(
+                event_pb2.DiagnosticEvent(source=name(payload.source), text=cut(payload.text, MAX_ERROR_TEXT_BYTES))
+            )
         case QueueChange():
             event.queue.CopyFrom(
                 event_pb2.QueueEvent(

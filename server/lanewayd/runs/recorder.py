@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lanewayd.events import (
+    Diagnostic,
     EventPayload,
     Lifecycle,
     LifecyclePhase,
@@ -42,6 +43,8 @@ from lanewayd.runs.call_rows import (
     with_cause,
 )
 from lanewayd.runs.collaborators import Collaborators
+from lanewayd.runs.model_trace import SOURCE as MODELS
+from lanewayd.runs.model_trace import ModelTrace
 from lanewayd.runs.open_message import OpenMessage
 from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, end_of, terminal_of
 from lanewayd.runs.runlog import RunLog
@@ -75,6 +78,7 @@ class RunRecorder:
         self._ids = collaborators.ids
         self._sanitiser = collaborators.sanitiser
         self._watches = collaborators.watches
+        self._model_trace = ModelTrace(run.request)
         self._has_pending_error = False
         self._started_s = self._clock.monotonic()
         self._message = OpenMessage(
@@ -130,6 +134,11 @@ class RunRecorder:
     # --- what the loop tells (loop.interface.Recorder) ---------------------------------------------------------------
 
     def calling(self, candidate: Candidate, *, instead_of: RunError | None, attempt: int) -> None:
+        self._announce(candidate, instead_of, attempt)
+        if self._run.request.trace and (line := self._model_trace.line(candidate, instead_of)):
+            self._append(Diagnostic(MODELS, line))
+
+    def _announce(self, candidate: Candidate, instead_of: RunError | None, attempt: int) -> None:
         self._speakers.begins(candidate)
         if instead_of is None:
             return

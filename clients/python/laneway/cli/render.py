@@ -64,6 +64,8 @@ class RunView:
                 self._tool(event.tool)
             case "queue" if event.queue.phase == event_pb2.QUEUE_PHASE_QUEUED:
                 self._line(f"waiting: {event.queue.position} queued before it", "dim")
+            case "diagnostic":
+                self._line(f"{safe(event.diagnostic.source)}: {safe(event.diagnostic.text)}", "dim")
             case "lifecycle":
                 self._lifecycle(event.lifecycle)
 

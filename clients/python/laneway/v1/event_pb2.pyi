@@ -384,8 +384,12 @@ class ChatEvent(_message.Message):
     def __init__(self) -> None: ...
 
 class DiagnosticEvent(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("source", "text")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    text: str
+    def __init__(self, source: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class DeliveryEvent(_message.Message):
     __slots__ = ()

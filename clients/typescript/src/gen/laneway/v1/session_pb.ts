@@ -127,7 +127,8 @@ export type Session = Message<"laneway.v1.Session"> & {
   reasoning: ReasoningVisibility;
 
   /**
-   * Whether lines of extensions about their own work are shown. Absent means the agent's setting.
+   * Whether lines of the service and of extensions about their own work go into the logs of the session's runs, as
+   * `diagnostic` events. For runs accepted from then on. Absent means no.
    *
    * @generated from field: optional bool trace = 15;
    */
