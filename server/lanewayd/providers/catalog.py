@@ -39,6 +39,11 @@ def _facts(
     )
 
 
+def _on_or_off(facts: ModelFacts) -> ModelFacts:
+    """Of a model that thinks or does not: every level means that it does (R-4.33)."""
+    return replace(facts, thinking_format="qwen")
+
+
 _OPENAI: Mapping[str, ModelFacts] = {
     "gpt-6-astra": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 10.0, 50.0, 1.0, 12.5),
     "gpt-6-sol": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 2.0, 10.0, 0.2, 2.5),
@@ -123,14 +128,14 @@ _GEMINI_MODELS: Mapping[str, ModelFacts] = {
 # has no price; a context length is what the model was trained for, and how it was started may allow less.
 _OLLAMA: tuple[tuple[str, ModelFacts], ...] = (
     ("gpt-oss", _facts(131_072, 0, _LOW_TO_HIGH, sees=False)),
-    ("qwen3-vl", _facts(262_144, 0, _LOW_TO_HIGH)),
+    ("qwen3-vl", _on_or_off(_facts(262_144, 0, _LOW_TO_HIGH))),
     ("qwen3-coder", _facts(262_144, 0, (), sees=False)),
-    ("qwen3.", _facts(262_144, 0, _LOW_TO_HIGH)),
-    ("qwen3", _facts(40_960, 0, _LOW_TO_HIGH, sees=False)),
+    ("qwen3.", _on_or_off(_facts(262_144, 0, _LOW_TO_HIGH))),
+    ("qwen3", _on_or_off(_facts(40_960, 0, _LOW_TO_HIGH, sees=False))),
     ("qwen2.5vl", _facts(128_000, 0, ())),
     ("qwen2.5", _facts(32_768, 0, (), sees=False)),
-    ("qwq", _facts(40_960, 0, _LOW_TO_HIGH, sees=False)),
-    ("deepseek-r1", _facts(131_072, 0, _LOW_TO_HIGH, sees=False)),
+    ("qwq", _on_or_off(_facts(40_960, 0, _LOW_TO_HIGH, sees=False))),
+    ("deepseek-r1", _on_or_off(_facts(131_072, 0, _LOW_TO_HIGH, sees=False))),
     ("llama4", _facts(1_048_576, 0, ())),
     ("llama3.2-vision", _facts(131_072, 0, ())),
     ("llama3.", _facts(131_072, 0, (), sees=False)),
@@ -177,7 +182,10 @@ def _find_gemini(model: str) -> ModelFacts | None:
 
 def _find_ollama(model: str) -> ModelFacts | None:
     name = model.rpartition("/")[2]
-    return next((facts for prefix, facts in _OLLAMA if name.startswith(prefix)), None)
+    facts = next((facts for prefix, facts in _OLLAMA if name.startswith(prefix)), None)
+    if facts is not None and "instruct" in name:
+        return replace(facts, can_think=False, thinking_levels=(), thinking_format="")
+    return facts
 
 
 def _find_openrouter(model: str) -> ModelFacts | None:

@@ -91,6 +91,25 @@ def test_every_listed_model_is_found_under_its_name_and_makes_sense(provider: st
         assert strengths == sorted(strengths, key=list(L).index), name
 
 
+@pytest.mark.parametrize(
+    ("model", "can_think", "thinks_in_levels"),
+    [
+        ("gpt-oss:20b", True, True),
+        ("qwen3:8b", True, False),
+        ("deepseek-r1:7b", True, False),
+        ("qwen3:30b-a3b-instruct-2507-q4_K_M", False, False),
+        ("qwen3-coder:30b", False, False),
+        ("llama3.3:70b", False, False),
+    ],
+)
+def test_which_open_models_think_and_which_know_more_than_on_and_off(
+    model: str, can_think: bool, thinks_in_levels: bool
+) -> None:
+    facts = facts_of("ollama", model)
+    assert facts is not None
+    assert (facts.can_think, facts.can_think and not facts.thinking_format) == (can_think, thinks_in_levels)
+
+
 def test_families_that_one_installs_are_not_listed() -> None:
     assert listed_models("ollama") == ()
     assert listed_models("acme") == ()
