@@ -15,7 +15,7 @@ mock = ["work", "default"]
 KEYS = {"WORK_KEY": "sk-work-0123456789", "OWN_KEY": "sk-own-0123456789"}
 
 
-async def test_a_key_without_credit_is_not_used_after_a_kill_either(
+async def test_a_key_without_credit_is_not_used_after_a_kill_either_but_one_in_its_place_is(
     make_server: MakeServer, model: ModelServer
 ) -> None:
     server = make_server(toml=TOML, is_plain=True)
@@ -27,6 +27,10 @@ async def test_a_key_without_credit_is_not_used_after_a_kill_either(
     await server.start()
     waited = await server.wait((await server.accept()).run_id)
     assert waited.state == run_pb2.RUN_STATE_SUCCEEDED, waited.error
+    await server.kill()
+    server.variables["WORK_KEY"] = new_key = "sk-new-0123456789"
+    await server.start()
+    await server.wait((await server.accept()).run_id)
     used = [request.headers["authorization"].removeprefix("Bearer ") for request in model.requests]
-    assert used == [KEYS["WORK_KEY"], KEYS["OWN_KEY"], KEYS["OWN_KEY"]]
+    assert used == [KEYS["WORK_KEY"], KEYS["OWN_KEY"], KEYS["OWN_KEY"], new_key]
     assert not any(key in server.log for key in KEYS.values())

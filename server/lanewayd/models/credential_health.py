@@ -52,6 +52,8 @@ class ProfileHealth:
     """Windows in a row by their reason."""
     is_disturbed: bool = False
     """A call failed while the last window ran."""
+    mark: str = ""
+    """Of the credential that failed, as its owner tells one from another; "" = nothing has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +229,7 @@ def health_to_json(health: ProfileHealth) -> str:
         "error_count": health.error_count,
         "failure_counts": {kind.value: count for kind, count in health.failure_counts.items()},
         "is_disturbed": health.is_disturbed,
+        "mark": health.mark,
     }
     return json.dumps({name: value for name, value in stored.items() if value})
 
@@ -246,6 +249,7 @@ def health_from_json(text: str) -> ProfileHealth:
             error_count=int(stored.get("error_count", 0)),
             failure_counts={FailureClass(kind): int(count) for kind, count in stored.get("failure_counts", {}).items()},
             is_disturbed=bool(stored.get("is_disturbed", False)),
+            mark=str(stored.get("mark", "")),
         )
     except (AttributeError, TypeError) as error:
         raise ValueError("not the health of a credential") from error

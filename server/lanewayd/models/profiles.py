@@ -6,8 +6,8 @@ sessions. Records that cannot be read or written cost their memory only: a run n
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lanewayd.clock import Clock
@@ -41,6 +41,16 @@ class ProfileGroup:
     is_explicit: bool = False
 
 
+class Credentials(Protocol):
+    """The credentials themselves, which nobody here sees."""
+
+    def reread(self, provider: str, profile: str) -> bool:
+        """Read it anew; whether it is another one than was given out last."""
+
+    def mark(self, provider: str, profile: str) -> str:
+        """The same as long as the credential is; it gives nothing away."""
+
+
 class CredentialRecords(Protocol):
     """What outlives the process. Methods raise LanewayError when that cannot be had."""
 
@@ -61,17 +71,10 @@ class CredentialProfiles:
     """Implements Profiles. `groups` has the providers with more than one credential; all others have one, "", whose
     failures nobody counts: there is nothing to use in its place."""
 
-    def __init__(
-        self,
-        groups: Mapping[str, ProfileGroup],
-        *,
-        clock: Clock,
-        reread: Callable[[str, str], bool],
-    ) -> None:
-        """`reread` reads a credential (provider, profile) anew; whether it is another one than before."""
+    def __init__(self, groups: Mapping[str, ProfileGroup], *, clock: Clock, credentials: Credentials) -> None:
         self._groups = {provider: group for provider, group in groups.items() if len(group.names) > 1}
         self._clock = clock
-        self._reread = reread
+        self._credentials = credentials
         self._records: CredentialRecords | None = None
         self._healths: dict[str, dict[str, ProfileHealth]] = {provider: {} for provider in self._groups}
 
@@ -110,20 +113,20 @@ class CredentialProfiles:
         if not names:
             return None
         pinned = await self._pin_of(session_id, provider)
-        now, healths = self._clock.now(), self._healths[provider]
+        now, healths = self._clock.now(), {name: self._health(provider, name) for name in names}
         closed = all_cooling(names, healths, model, now)
         if closed is not None:
             name, window = closed
             return Cooling(name, window.reason, (window.until - now).total_seconds())
-        is_kept = pinned in names and window_of(healths.get(pinned, UNUSED), model, now) is None
+        is_kept = pinned in names and window_of(healths[pinned], model, now) is None
         name = pinned if is_kept else in_order(names, healths, model, now, is_explicit=group.is_explicit)[0]
-        healths[name] = after_use(healths.get(name, UNUSED), now)
+        self._healths[provider][name] = after_use(healths[name], now)
         if not is_kept:
             await self._pin(session_id, provider, name)
         return name
 
     async def refresh(self, provider: str, profile: str) -> bool:
-        return self._reread(provider, profile)
+        return self._credentials.reread(provider, profile)
 
     async def failed(
         self, provider: str, model: str, profile: str, kind: FailureClass, *, retry_after_s: float | None = None
@@ -147,7 +150,7 @@ class CredentialProfiles:
                     "only_model": "" if after.disabled_until == window.until else after.cooldown_model,
                 },
             )
-        await self._save(provider, profile, after)
+        await self._save(provider, profile, replace(after, mark=self._credentials.mark(provider, profile)))
 
     async def succeeded(self, provider: str, profile: str) -> None:
         if profile not in self._names(provider):
@@ -165,7 +168,12 @@ class CredentialProfiles:
         return group.names if group is not None else ()
 
     def _health(self, provider: str, profile: str) -> ProfileHealth:
-        return self._healths[provider].get(profile, UNUSED)
+        """What is known of the credential as it is now: of another one in its place nothing is."""
+        health = self._healths[provider].get(profile, UNUSED)
+        if health.mark and health.mark != self._credentials.mark(provider, profile):
+            logger.info("a credential was replaced", extra={"provider": provider, "profile": profile})
+            health = self._healths[provider][profile] = after_success(health)
+        return health
 
     async def _save(self, provider: str, profile: str, health: ProfileHealth) -> None:
         self._healths[provider][profile] = health

@@ -33,7 +33,7 @@ class ModelServices:
         self._settings = settings
         self._clock = clock
         self.keys = ProviderKeys(settings, environ)
-        self.profiles = CredentialProfiles(self.keys.groups, clock=clock, reread=self.keys.reread)
+        self.profiles = CredentialProfiles(self.keys.groups, clock=clock, credentials=self.keys)
         services = settings.models.providers
         self._facts = {name: self._facts_of(name, service) for name, service in services.items()}
         self._local = LocalModel(settings.models, environ=environ, clock=clock)

@@ -1,5 +1,6 @@
 """The keys of all providers: read and checked at the start, those in files again for every call (R-4.43)."""
 
+import hashlib
 from collections.abc import Mapping
 
 from lanewayd.config import read_api_keys
@@ -37,6 +38,14 @@ class ProviderKeys:
     def has_key(self, provider: str) -> bool:
         """A key was found, or none is needed."""
         return not self._places[provider] or bool(self._groups[provider].names)
+
+    def mark(self, provider: str, profile: str) -> str:
+        """Three bytes of a hash: enough to see that a key was replaced, too little to guess it."""
+        try:
+            key = self.key(provider, profile)
+        except OSError:
+            key = self._keys[provider].get(profile, "")
+        return hashlib.blake2b(key.encode(), digest_size=3).hexdigest()
 
     def sources(self, provider: str) -> str:
         """Where the keys that may be used are looked for, in words; empty if none is needed."""

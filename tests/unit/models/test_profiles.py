@@ -41,6 +41,19 @@ class Records:
             raise StoreUnavailable("down")
 
 
+class Keys:
+    """Implements Credentials: the profile `new` has another key each time it is read anew."""
+
+    def __init__(self) -> None:
+        self.marks: dict[str, str] = {}
+
+    def reread(self, _provider: str, profile: str) -> bool:
+        return profile == "new"
+
+    def mark(self, _provider: str, profile: str) -> str:
+        return self.marks.get(profile, "first")
+
+
 @pytest.fixture
 def records() -> Records:
     return Records()
@@ -51,10 +64,11 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-async def profiles_of(records: Records, clock: FakeClock, *names: str, is_explicit: bool = True) -> CredentialProfiles:
-    profiles = CredentialProfiles(
-        {"acme": ProfileGroup(names, is_explicit)}, clock=clock, reread=lambda _provider, profile: profile == "new"
-    )
+async def profiles_of(
+    records: Records, clock: FakeClock, *names: str, is_explicit: bool = True, keys: Keys | None = None
+) -> CredentialProfiles:
+    groups = {"acme": ProfileGroup(names, is_explicit)}
+    profiles = CredentialProfiles(groups, clock=clock, credentials=keys or Keys())
     await profiles.open(records)
     return profiles
 
@@ -168,6 +182,17 @@ async def test_the_next_process_knows_what_is_closed(records: Records, clock: Fa
     assert await second.pick("acme", "m", session_id="another") == "work"
 
 
+async def test_of_a_key_that_was_replaced_nothing_is_known(records: Records, clock: FakeClock) -> None:
+    keys = Keys()
+    first = await profiles_of(records, clock, "work", "default", keys=keys)
+    await first.failed("acme", "m", "work", FailureClass.BILLING)
+    keys.marks["default"] = "another"
+    assert await first.pick("acme", "m", session_id="s1") == "default"
+    keys.marks["work"] = "another"
+    for profiles in (first, await profiles_of(records, clock, "work", "default", keys=keys)):
+        assert await profiles.pick("acme", "m", session_id="s2") == "work"
+
+
 async def test_what_cannot_be_understood_or_is_configured_no_more_is_left_out(
     records: Records, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -189,7 +214,7 @@ async def test_a_store_that_is_down_costs_no_run_its_credential(records: Records
 
 async def test_before_the_store_is_there_and_without_one_it_works_from_memory(clock: FakeClock) -> None:
     group = ProfileGroup(("work", "default"), is_explicit=True)
-    profiles = CredentialProfiles({"acme": group}, clock=clock, reread=lambda *_: False)
+    profiles = CredentialProfiles({"acme": group}, clock=clock, credentials=Keys())
     await profiles.failed("acme", "m", "work", FailureClass.AUTH)
     assert await profiles.pick("acme", "m", session_id="s") == "default"
 

@@ -103,6 +103,18 @@ async def test_a_refused_key_is_another_one_only_if_its_file_has_changed(service
         assert not await models.profiles.refresh(provider, profile)
 
 
+def test_the_mark_of_a_key_is_another_one_when_the_key_is_and_tells_nothing(services: Services, work_key: Path) -> None:
+    keys, same = services(OWN=OWN).keys, services(OWN=OWN, HOME_KEY=OWN).keys
+    before = keys.mark("acme", "work")
+    assert before == same.mark("acme", "work") != keys.mark("acme", "default") == same.mark("acme", "home")
+    assert len(before) == 6
+    work_key.write_text("sk-rotated-0123456789")
+    after = keys.mark("acme", "work")
+    assert after != before
+    work_key.unlink()
+    assert keys.mark("acme", "work") == after
+
+
 def test_all_keys_are_secrets_also_those_that_a_file_had_before(services: Services, work_key: Path) -> None:
     models = services(OWN=OWN, HOME_KEY=HOME)
     redactor = Redactor(models.secrets)
