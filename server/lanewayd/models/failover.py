@@ -197,7 +197,7 @@ def _again_at_once(failure: Failure, counts: Counts, options: Options) -> Step |
         return Step(Move.AGAIN_AFTER_SILENCE, _backoff_s(counts.silent, failure) or 0.0)
     if failure.kind is FailureClass.AUTH and options.can_refresh and not counts.has_refreshed:
         return Step(Move.REFRESH)
-    if failure.kind is FailureClass.RATE_LIMIT and failure.is_transient and _may_wait_for_limit(counts):
+    if failure.kind is FailureClass.RATE_LIMIT and _may_wait_for_limit(failure, counts):
         return Step(Move.WAIT_FOR_LIMIT, limit_delay_s(counts.limits, failure.retry_after_s))
     return None
 
@@ -228,8 +228,10 @@ def _may_rotate(failure: Failure, counts: Counts) -> bool:
     return True
 
 
-def _may_wait_for_limit(counts: Counts) -> bool:
-    """R-4.59, R-4.62."""
+def _may_wait_for_limit(failure: Failure, counts: Counts) -> bool:
+    """R-4.58, R-4.59, R-4.62."""
+    if not failure.is_transient or (failure.retry_after_s or 0.0) > LONGEST_WAIT_S:
+        return False
     return counts.limits < MAX_LIMIT_RETRIES and not counts.rotations.get(FailureClass.RATE_LIMIT)
 
 

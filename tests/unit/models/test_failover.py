@@ -124,6 +124,7 @@ def test_a_short_rate_limit_is_waited_for_three_times_in_a_row_before_anything_e
 def test_a_long_rate_limit_is_not_waited_for() -> None:
     assert move(LIMIT, EVERYTHING) is Move.ROTATE
     assert move(LIMIT, NOTHING) is Move.SURFACE
+    assert move(LIMIT, NOTHING, is_transient=True, retry_after_s=60.1) is Move.SURFACE
 
 
 def test_after_a_rotation_for_a_limit_there_is_no_more_waiting_for_one() -> None:
