@@ -131,6 +131,10 @@ async def test_sessions_and_their_entries_are_read_and_changed(client: LanewayCl
     assert await client.sessions.read_entry("s", entries[1].entry_id) == long
     lines = [json.loads(line) async for line in client.sessions.export("s")]
     assert len(lines) == 3
+    updated = await client.sessions.update("s", label="mine", thinking=agent_pb2.THINKING_LEVEL_OFF, trace=False)
+    assert (updated.label, updated.thinking, updated.trace) == ("mine", agent_pb2.THINKING_LEVEL_OFF, False)
+    updated = await client.sessions.update("s", pinned=True, clear=["label", "trace"])
+    assert (updated.label, updated.pinned, updated.HasField("trace")) == ("", True, False)
     await client.sessions.reset("s")
     assert [entry.WhichOneof("body") async for entry in client.sessions.entries("s")][-1] == "reset"
     await client.sessions.delete("s")

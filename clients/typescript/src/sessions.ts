@@ -1,7 +1,7 @@
 /** The calls about sessions and their transcripts; `LanewayClient.sessions` is one of these. */
 
 import type { CallOptions, Caller, DeadlineOptions } from "./calls.js";
-import type { ThinkingLevel, Verbosity } from "./gen/laneway/v1/agent_pb.js";
+import type { QueueMode, ThinkingLevel, Verbosity } from "./gen/laneway/v1/agent_pb.js";
 import { SessionService } from "./gen/laneway/v1/session_pb.js";
 import type {
   DeleteSessionResponse,
@@ -25,6 +25,7 @@ export interface SessionUpdate {
   readonly verbose?: Verbosity | null;
   readonly reasoning?: ReasoningVisibility | null;
   readonly trace?: boolean | null;
+  readonly queueMode?: QueueMode | null;
   readonly label?: string | null;
   readonly pinned?: boolean | null;
   readonly archived?: boolean | null;

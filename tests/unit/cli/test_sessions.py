@@ -70,6 +70,27 @@ async def test_a_conversation_is_shown_as_people_read_it(environ: dict[str, str]
     assert answer["assistant"]["content"] == [{"text": "You said again"}]
 
 
+async def test_what_is_set_for_a_session_is_shown_and_cleared(environ: dict[str, str]) -> None:
+    await say(environ)
+    given = ["--model", "scripted/hello", "--verbose", "full", "--reasoning", "off", "--no-trace", "--pin"]
+    done = await run("sessions", "set", "s", *given, "--label", "Travel \x1bplans", environ=environ)
+    line = (
+        "model scripted/hello | verbose full | reasoning off | trace off | "
+        "label Travel \N{REPLACEMENT CHARACTER}plans | pinned"
+    )
+    assert (done.code, done.out, done.err) == (0, f"{line}\n", "")
+    assert line in (await run("sessions", "show", "s", environ=environ)).out
+    clear = ["--clear", "model", "--clear", "label", "--archive", "--no-pin", "--json"]
+    [session] = values((await run("sessions", "set", "s", *clear, environ=environ)).out)
+    assert (session["model"], session["label"], session["archived"], session["pinned"]) == ("", "", True, False)
+    assert session["verbose"] == "VERBOSITY_FULL"
+    refused = await run("sessions", "set", "s", "--model", "nobody/m", environ=environ)
+    assert refused.code != 0
+    assert "unknown provider" in refused.err
+    nothing = await run("sessions", "set", "s", environ=environ)
+    assert (nothing.code, "--label" in nothing.err) == (2, True)
+
+
 async def test_an_export_that_is_imported_goes_on_as_the_same_conversation(
     environ: dict[str, str], tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 from laneway.cli.connection import Connection
 from laneway.cli.moments import moment_text
 from laneway.cli.options import AddressOption, JsonOption, KeyArgument, run_async
+from laneway.cli.session_settings import settings_line
 from laneway.cli.text import excerpt, json_line, outcome_text, safe, short_arguments, usage_text
 from laneway.v1 import session_pb2
 
@@ -72,11 +73,11 @@ class _Page:
         words = [f"created {moment_text(session.created_at)}"]
         if session.usage.total_tokens:
             words.append(usage_text(session.usage))
-        if session.model:
-            words.append(safe(session.model))
         label = f"  {safe(session.label)}" if session.label else ""
         self._line(f"{safe(session.session_key)}{label}", "bold")
         self._line(" | ".join(words), "dim")
+        if line := settings_line(session):
+            self._line(line, "dim")
 
     def entry(self, entry: session_pb2.Entry) -> None:
         """The next entry."""

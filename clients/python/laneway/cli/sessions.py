@@ -1,4 +1,4 @@
-"""`laneway sessions`: list, show, export, import, reset and delete conversations."""
+"""`laneway sessions`: list, show, set, export, import, reset and delete conversations."""
 
 import os
 import sys
@@ -17,6 +17,7 @@ from laneway.cli.help_text import help_of
 from laneway.cli.moments import ago_text
 from laneway.cli.options import AddressOption, ForceOption, JsonOption, KeyArgument, YesOption, run_async
 from laneway.cli.session_files import export, import_
+from laneway.cli.session_settings import set_
 from laneway.cli.text import json_line, safe, state_style, state_text
 from laneway.v1 import session_pb2
 
@@ -25,7 +26,7 @@ _PIPE_WIDTH = 10_000
 
 sessions = typer.Typer(
     name="sessions",
-    help="List, show, export, import, reset and delete conversations.",
+    help="List, show, set, export, import, reset and delete conversations.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -167,6 +168,7 @@ def _print_change(answer: Changed, text: str, *, json: bool) -> None:
 for _name, _command in (
     ("list", list_),
     ("show", show),
+    ("set", set_),
     ("export", export),
     ("import", import_),
     ("reset", reset),

@@ -94,6 +94,10 @@ test("sessions and their entries are read and changed", async () => {
   assert.equal(await client.sessions.readEntry("kept", entries[1]?.entryId ?? ""), "ok");
   const lines = await all(client.sessions.export("kept"));
   assert.deepEqual(lines.map((line) => typeof JSON.parse(line)), ["object", "object", "object"]);
+  const updated = await client.sessions.update("kept", { label: "mine", pinned: true, trace: false });
+  assert.deepEqual([updated.label, updated.pinned, updated.trace], ["mine", true, false]);
+  const cleared = await client.sessions.update("kept", { label: null, trace: null });
+  assert.deepEqual([cleared.label, cleared.pinned, cleared.trace], ["", true, undefined]);
   await client.sessions.reset("kept");
   assert.equal((await all(client.sessions.entries("kept"))).at(-1)?.body.case, "reset");
   await client.sessions.delete("kept", { force: true });
