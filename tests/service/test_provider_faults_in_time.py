@@ -61,7 +61,7 @@ async def test_the_pending_error_is_gone_when_the_next_try_speaks(provider: Prov
     ],
     ids=["no first event", "idle after text"],
 )
-async def test_a_model_that_stalls_is_tried_once_more_if_it_showed_nothing_and_ends_the_run(
+async def test_a_stalled_model_is_tried_once_more_if_it_showed_nothing(
     provider: ProviderStage, steps: list[bytes], limit_s: float, says: str, text: str, calls: int
 ) -> None:
     provider.model.answer(*(Answer([*steps, asyncio.Event()]) for _ in range(calls)))

@@ -46,7 +46,7 @@ COVERED = {
     "PROVIDER_UNAVAILABLE": FAULTS,
     "PROVIDER_BAD_RESPONSE": FAULTS,
     "PROVIDER_STREAM_CUT": FAULTS,
-    "PROVIDER_STALLED": "test_provider_faults_in_time.py::test_a_model_that_stalls_ends_the_run_and_is_not_tried_again",
+    "PROVIDER_STALLED": "test_provider_faults_in_time.py::test_a_stalled_model_is_tried_once_more_if_it_showed_nothing",
     "PROVIDER_REFUSED": FAULTS,
     "CONTEXT_OVERFLOW": FAULTS,
     "RUN_DEADLINE": OUTCOMES,
