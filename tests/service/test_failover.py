@@ -1,12 +1,13 @@
 """Failover through the whole service: three model services over real HTTP as one chain, watchers told once."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.fakes.model_server import Answer, End, ModelServer, delta, failure, text_answer
+from tests.fakes.model_server import DONE, Answer, End, ModelServer, delta, failure, text_answer
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import Reading, get_run, read_ended
 
@@ -122,6 +123,20 @@ async def test_a_chain_that_fails_whole_ends_with_one_error_that_lists_its_model
     for part in ("limited/m: rate_limit", "failing/m: billing", "working/m: auth", "HTTP 429", "HTTP 402", "HTTP 401"):
         assert part in error.message
     assert (await get_run(chain.service, reading.run.run_id)).error == error
+
+
+async def test_while_another_model_is_asked_a_wait_shows_the_failure_and_that_it_is_not_the_end(chain: Chain) -> None:
+    held = asyncio.Event()
+    chain.limited.answer(failure(*LIMIT))
+    chain.failing.answer(Answer([held, delta(content="fine"), delta("stop"), DONE]))
+    run_id = (await chain.service.accept("hi", session_key="s", model="")).run_id
+    await chain.failing.received(1)
+    waited = await chain.service.wait(run_id, 0)
+    assert (waited.state, waited.error_pending) == (run_pb2.RUN_STATE_RUNNING, True)
+    assert (waited.error.reason, waited.error.provider) == ("PROVIDER_RATE_LIMITED", "limited")
+    held.set()
+    reading = await read_ended(chain.service, run_id)
+    assert (reading.run.model, reading.waited.error_pending) == ("failing/m", False)
 
 
 async def test_a_request_that_is_wrong_in_itself_is_not_tried_with_other_models(chain: Chain) -> None:
