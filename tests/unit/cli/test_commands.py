@@ -2,6 +2,7 @@
 
 import json
 import signal
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ from laneway.cli.commands import app
 from laneway.cli.exits import CliError
 from laneway.cli.text import json_line
 from laneway.v1 import agent_pb2, run_pb2
+
+
+async def test_the_version_is_told_without_a_server() -> None:
+    ended = await run("--version")
+    assert (ended.code, ended.out, ended.err) == (0, f"laneway {metadata.version('laneway')}\n", "")
 
 
 async def test_agent_shows_the_run_and_succeeds(service: FakeService, address: str) -> None:

@@ -1,5 +1,8 @@
 """The tree of commands; each one has a file of its own."""
 
+from importlib import metadata
+from typing import Annotated
+
 import typer
 
 from laneway.cli.abort import abort
@@ -28,6 +31,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"laneway {metadata.version('laneway')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _laneway(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """What stands before the name of a command."""
+
+
 app.command(name="agent", help=help_of(agent), rich_help_panel=_RUNS)(agent)
 app.command(name="wait", help=help_of(wait), rich_help_panel=_RUNS)(wait)
 app.command(name="subscribe", help=help_of(subscribe), rich_help_panel=_RUNS)(subscribe)
