@@ -100,6 +100,10 @@ class RunNotStartable(Exception):
     """A queued run that was cancelled, ended or started before its turn came. Internal."""
 
 
+class IntakeNotEmpty(Exception):
+    """A run cannot end yet: messages wait to be taken in by it. Internal."""
+
+
 class CollectionChanged(Exception):
     """A message that was to be collected does not wait any more, or one was dropped meanwhile. Internal."""
 

@@ -46,7 +46,10 @@ class QueuePhase(StrEnum):
     """What happened to a message that had to wait."""
 
     QUEUED = "queued"
+    STEERED = "steered"
+    INJECTED = "injected"
     COLLECTED = "collected"
+    DETACHED = "detached"
     DROPPED = "dropped"
     CANCELLED = "cancelled"
 

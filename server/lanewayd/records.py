@@ -43,6 +43,7 @@ class Disposition(StrEnum):
 
     STARTED = "started"
     QUEUED = "queued"
+    STEERED = "steered"
     COLLECTED = "collected"
     INTERRUPTED_PREVIOUS = "interrupted_previous"
 
@@ -67,19 +68,6 @@ class DropPolicy(StrEnum):
     OLD = "old"
     NEW = "new"
     SUMMARIZE = "summarize"
-
-
-@dataclass(frozen=True, slots=True)
-class QueueRules:
-    """What holds for a message where neither the request nor its session says so (D-7)."""
-
-    mode: QueueMode = QueueMode.FOLLOWUP
-    cap: int = 20
-    """Messages of a session that wait to be collected, at most."""
-    drop: DropPolicy = DropPolicy.SUMMARIZE
-
-
-FOLLOW_UPS = QueueRules()
 
 
 class Priority(IntEnum):
@@ -155,6 +143,21 @@ class RunRequest:
     def result_has_reasoning(self) -> bool:
         """Source: spec 08, 2.1; not with thinking switched off (R-8.9)."""
         return self.reasoning == "on" and self.thinking != "off"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRules:
+    """What holds for a message where neither the request nor its session says so (D-7)."""
+
+    mode: QueueMode = QueueMode.FOLLOWUP
+    cap: int = 20
+    """Messages of a session that wait to be collected, at most."""
+    drop: DropPolicy = DropPolicy.SUMMARIZE
+    can_join: Callable[[RunRequest, RunRequest], bool] = lambda _host, _message: False
+    """Whether a run at work can take a message in: its request, that of the message. Pure."""
+
+
+FOLLOW_UPS = QueueRules()
 
 
 @dataclass(frozen=True, slots=True)

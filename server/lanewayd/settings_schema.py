@@ -24,10 +24,8 @@ class LaneSettings:
 class QueueSettings:
     """What a message does to a busy session."""
 
-    mode: str | None = setting(
-        None, choices=("steer", "followup", "collect", "interrupt"), landed=("followup", "collect", "interrupt")
-    )
-    """Of messages that name none, in sessions that have none. None: followup."""
+    mode: str | None = setting(None, choices=("steer", "followup", "collect", "interrupt"))
+    """Of messages that name none, in sessions that have none. None: steer with a channel, else followup."""
     debounce_ms: int = setting(500, low=0, high=3_600_000)
     """Messages are collected until none has come for so long, at most ten times so long."""
     cap: int = setting(20, low=1, high=1000)

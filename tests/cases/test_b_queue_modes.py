@@ -10,7 +10,7 @@ from tests.fakes.model_server import ModelServer, calls_answer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
 
-from laneway.v1 import agent_pb2, run_pb2
+from laneway.v1 import agent_pb2, event_pb2, run_pb2
 from lanewayd.app import Seams
 
 SUCCEEDED = run_pb2.RUN_STATE_SUCCEEDED
@@ -84,3 +84,33 @@ async def test_b_038_messages_that_are_cancelled_while_they_are_held_leave_no_ti
             assert len((await service.agent.Abort(request)).cancelled_run_ids) == 2
         assert clock.timer_count == before
         await check_idle(service)
+
+
+async def test_b_034_tool_calls_that_have_not_begun_are_skipped_for_a_steering_message(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    tool, after = RecordingTool("rec", hold=True, is_sequential=True), RecordingTool("after", is_sequential=True)
+    async with running_service(tmp_path / "home", model=model, tools=[tool, after]) as service:
+        model.answer(calls_answer(("rec", {}), ("after", {"n": 1}), ("after", {"n": 2})))
+        host = (await service.accept("go", session_key="s")).run_id
+        call = await tool.asked.get()
+        steer = await service.accept("stop, use B", session_key="s", queue_mode=agent_pb2.QUEUE_MODE_STEER)
+        call.answer.set_result(DONE)
+        for run_id in (host, steer.run_id):
+            assert (await service.wait(run_id)).state == SUCCEEDED
+        assert after.calls == []
+        messages = model.requests[-1].messages[1:]
+        assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "tool", "user"]
+        asked = [each["id"] for each in messages[1]["tool_calls"]]
+        assert [message["tool_call_id"] for message in messages[2:5]] == asked
+        assert messages[2]["content"] == "done"
+        assert all("newer message" in message["content"] for message in messages[3:5])
+        assert messages[5]["content"] == "stop, use B"
+        results = [
+            event.tool for event in await service.events(host) if event.tool.phase == event_pb2.TOOL_PHASE_RESULT
+        ]
+        assert [result.outcome for result in results] == [
+            event_pb2.TOOL_OUTCOME_OK,
+            event_pb2.TOOL_OUTCOME_SKIPPED,
+            event_pb2.TOOL_OUTCOME_SKIPPED,
+        ]

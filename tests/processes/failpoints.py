@@ -8,9 +8,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lanewayd.records import EntryKind, ToolCallState
-from lanewayd.store.interface import AcceptRun, AppendToRun, Prune, RequestAbort, RunChange, SettleRun, StartRun
+from lanewayd.store.interface import (
+    AcceptRun,
+    AppendToRun,
+    InjectMessages,
+    Prune,
+    RequestAbort,
+    RunChange,
+    SettleRun,
+    StartRun,
+)
 
-_KINDS = {AcceptRun: "accept", RequestAbort: "abort", SettleRun: "settle", Prune: "prune"}
+_KINDS = {
+    AcceptRun: "accept",
+    InjectMessages: "inject",
+    RequestAbort: "abort",
+    SettleRun: "settle",
+    Prune: "prune",
+}
 
 
 def kinds_of(command: object) -> set[str]:

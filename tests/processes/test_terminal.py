@@ -1,6 +1,7 @@
 """One terminal event per run, and Wait says the same thing (D-2, D-3): kills around the end, waiters within it."""
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.processes.conftest import MakeServer
 from tests.processes.failpoints import Failpoint, kinds_of
 from tests.processes.observers import Observer, Sightings, is_terminal
 
-from laneway.v1 import agent_pb2, agent_pb2_grpc, run_pb2
+from laneway.v1 import agent_pb2, agent_pb2_grpc, run_pb2, session_pb2
 from lanewayd.app import Seams
 
 pytestmark = pytest.mark.timeout(180)
@@ -51,6 +52,42 @@ async def test_a_kill_leaves_collected_messages_with_their_host_or_in_the_queue(
     collected = [request for request in model.requests if "three" in str(request.messages[-1])]
     assert len(collected) in ((1,) if kind in ("answer", "end") else (1, 2))
     assert all("one" in str(request.messages[-1]) for request in collected)
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("kind", ["accept", "inject", "answer", "end"])
+async def test_a_kill_leaves_a_steering_message_in_its_host_or_in_the_queue(
+    make_server: MakeServer, model: ModelServer, kind: str, side: str
+) -> None:
+    """`accept` is that of the message itself; `inject` takes it in."""
+    server = make_server(is_shadowed=True, failpoint=Failpoint(side, kind, nth=2 if kind == "accept" else 1))
+    await server.start()
+    held = asyncio.Event()
+    usage = event(id="c", choices=[], usage={"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5})
+    model.answer(Answer([delta(content="busy"), held, delta("stop"), usage, DONE]))
+    host = await server.accept("first", session_key="s")
+    await server.event(host.run_id, lambda event: event.assistant.delta == "busy")
+    mode = agent_pb2.QUEUE_MODE_STEER
+    with contextlib.suppress(grpc.aio.AioRpcError):
+        await server.accept("and this", session_key="s", queue_mode=mode, idempotency_key="k")
+    held.set()
+    await server.exited()
+    server.lose_power()
+    assert server.extras is not None
+    server.extras = replace(server.extras, failpoint=None)
+    await server.start()
+
+    steer = await server.accept("and this", session_key="s", queue_mode=mode, idempotency_key="k")
+    for run in (host, steer):
+        assert (await server.wait(run.run_id)).state == run_pb2.RUN_STATE_SUCCEEDED
+        *before, last = await server.events(run.run_id)
+        assert is_terminal(last)
+        assert not any(map(is_terminal, before))
+    page = await server.sessions.ListEntries(session_pb2.ListEntriesRequest(session_key="s"))
+    said = [entry.user.content[0].text for entry in page.entries if entry.HasField("user")]
+    assert said == ["first", "and this"]
+    roles = [entry.WhichOneof("body") for entry in page.entries]
+    assert roles[-1] == "assistant", "the message has its answer"
 
 
 @pytest.mark.parametrize("side", ["before", "after"])

@@ -79,7 +79,6 @@ async def test_a_request_with_a_bad_field_is_refused_and_changes_nothing(
 
 NOT_YET: list[tuple[str, Any]] = [
     ("attachments", [agent_pb2.Attachment(name="a", mime_type="text/plain", data=b"x")]),
-    ("queue_mode", agent_pb2.QUEUE_MODE_STEER),
     ("deliver", True),
     ("best_effort_deliver", True),
     ("prompt_mode", agent_pb2.PROMPT_MODE_MINIMAL),

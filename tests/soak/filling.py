@@ -20,6 +20,7 @@ KEPT_OBJECTS = dict.fromkeys(
         "lanewayd.messages.UserMessage",
         "lanewayd.messages.AssistantMessage",
         "lanewayd.messages.Text",
+        "lanewayd.messages.Usage",
         "lanewayd.messages.ToolCall",
         "lanewayd.messages.ToolResultMessage",
     ),

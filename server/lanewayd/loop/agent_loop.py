@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 
 from lanewayd.loop.answer_schema import AnswerSchema
 from lanewayd.loop.incomplete import Conduct
-from lanewayd.loop.interface import LoopEnd, LoopStart, Recorder, StepGate
+from lanewayd.loop.interface import LoopEnd, LoopStart, Recorder, Steering, StepGate
 from lanewayd.loop.limits import NO_BUDGET, Budget, budget_error, no_tools_error, turn_cap_error
 from lanewayd.loop.structured import AnswerJudge
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
-from lanewayd.messages import AssistantMessage, Message, RunError, StopReason, ToolCall
+from lanewayd.messages import AssistantMessage, Message, RunError, StopReason, ToolCall, ToolSpec, UserMessage
 from lanewayd.providers.interface import Failed, ModelRequest
-from lanewayd.tools.interface import Toolset
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +27,9 @@ class LoopPlan:
     max_turns: int
     remaining_s: Callable[[], float | None]
     """What is left of the run's budget now; None = there is no deadline."""
+    tools: tuple[ToolSpec, ...] = ()
+    lacks_tools: bool = False
+    """The run's own policy has left it none."""
     budget: Budget = NO_BUDGET
     max_output_tokens: int = 0
     temperature: float | None = None
@@ -47,14 +49,15 @@ class AgentLoop:
         plan: LoopPlan,
         turn: ModelTurn,
         batch: ToolBatch,
-        toolset: Toolset,
         recorder: Recorder,
         gate: StepGate,
+        steering: Steering | None = None,
     ) -> None:
+        """`steering`: None = no message ever comes in between."""
+        self._steering = steering
         self._plan = plan
         self._turn = turn
         self._batch = batch
-        self._toolset = toolset
         self._recorder = recorder
         self._gate = gate
         self._judge = AnswerJudge(plan.answer_schema)
@@ -63,7 +66,7 @@ class AgentLoop:
         """Work until the model gives an answer without calls, fails for good, or the turn cap is met."""
         messages: list[Message] = list(start.messages)
         turns = start.turns
-        if self._toolset.is_emptied_by_policy:
+        if self._plan.lacks_tools:
             return LoopEnd(error=no_tools_error())
         self._batch.ran_before(_calls_of(messages, turns))
         if start.unsettled:
@@ -73,6 +76,7 @@ class AgentLoop:
             error = turn_cap_error(turns, self._plan.max_turns) or budget_error(self._plan.budget, self._recorder.usage)
             if error is not None:
                 return LoopEnd(error=error)
+            messages.extend(await self._steered())
             outcome = await self._turn.call(self._request(messages), self._conduct(turns))
             turns += 1
             if isinstance(outcome, Failed):
@@ -86,6 +90,9 @@ class AgentLoop:
             messages.append(message)
             self._recorder.message_ended(message)
             if not message.tool_calls:
+                if steered := await self._steered():
+                    messages.extend(steered)
+                    continue
                 return LoopEnd(message, messages=tuple(messages))
             self._gate.check()
             messages.extend(await self._batch.run(message.tool_calls))
@@ -97,6 +104,12 @@ class AgentLoop:
         except asyncio.CancelledError:
             self._recorder.call_failed(message.usage)
             raise
+
+    async def _steered(self) -> tuple[UserMessage, ...]:
+        """Messages that waited to go into the run, which are part of it now."""
+        if self._steering is None or not self._steering.is_waiting:
+            return ()
+        return await self._steering.take()
 
     def _corrects(self, message: AssistantMessage, error: RunError) -> bool:
         """Whether another call is made for an answer that does not fit. The answer is void then, as after a retry."""
@@ -115,7 +128,7 @@ class AgentLoop:
             model="",
             system=self._plan.system,
             messages=(*messages, *self._judge.aside),
-            tools=self._toolset.specs,
+            tools=self._plan.tools,
             idle_timeout_cap_s=self._plan.remaining_s(),
             max_output_tokens=self._plan.max_output_tokens,
             temperature=self._plan.temperature,

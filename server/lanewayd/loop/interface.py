@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lanewayd.messages import AssistantMessage, Message, RunError, ToolCall, ToolResultMessage, Usage
+from lanewayd.messages import AssistantMessage, Message, RunError, ToolCall, ToolResultMessage, Usage, UserMessage
 from lanewayd.models.candidates import Candidate
 from lanewayd.tools.interface import ToolContext, ToolResult
 
@@ -54,6 +54,17 @@ class Recorder(Protocol):
 
     def batch_settled(self, results: Sequence[ToolResultMessage]) -> None:
         """All calls of the message have results; they enter the transcript in request order."""
+
+
+class Steering(Protocol):
+    """Messages that wait to go into the run at its next step (D-7)."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """There is one; asked at each place where the run can take it."""
+
+    async def take(self) -> tuple[UserMessage, ...]:
+        """What waits, in the order of arrival, stored as part of the run; empty when all was withdrawn."""
 
 
 class Workplace(Protocol):

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from lanewayd.clock import Clock
-from lanewayd.loop.interface import Recorder, Workplace
+from lanewayd.loop.interface import Recorder, Steering, Workplace
 from lanewayd.messages import ToolCall, ToolOutcome, ToolResultMessage
 from lanewayd.telemetry.names import OTHER
 from lanewayd.telemetry.traces import RunTrace
@@ -18,6 +18,12 @@ from lanewayd.tools.interface import PreparedCall, ToolResult, Toolset
 logger = logging.getLogger(__name__)
 
 Results = dict[str, ToolResultMessage]
+
+_SKIPPED = ToolResult(
+    "not run: a newer message of the user came in first and is to be read before anything else is done",
+    is_error=True,
+    outcome=ToolOutcome.SKIPPED,
+)
 
 
 class ToolBatch:
@@ -31,8 +37,10 @@ class ToolBatch:
         recorder: Recorder,
         clock: Clock,
         trace: RunTrace | None = None,
+        steering: Steering | None = None,
     ) -> None:
-        """`trace`: None tells nobody."""
+        """`trace`: None tells nobody. `steering`: None = no message ever comes in between."""
+        self._steering = steering
         self._toolset = toolset
         self._workplace = workplace
         self._recorder = recorder
@@ -71,15 +79,20 @@ class ToolBatch:
     async def _launch_and_run(
         self, steps: Sequence[tuple[ToolCall, PreparedCall | ToolResult]], results: Results
     ) -> None:
-        """Refused calls end at once, in request order; the others are launched by one commit and run together."""
+        """Refused calls end at once, in request order; the others are launched by one commit and run together.
+
+        A message that waits to go into the run keeps them from being launched (R-2.78, R-2.79); later ones recall none.
+        """
         ready = []
         for call, step in steps:
             if isinstance(step, PreparedCall):
                 ready.append(step)
             else:
-                await self._recorder.launch([call], durable=False)
-                self._trace_refusal(call, step)
-                self._finish(call, step, 0.0, False, results)
+                await self._refuse(call, step, results)
+        if ready and self._steering is not None and self._steering.is_waiting:
+            for step in ready:
+                await self._refuse(step.call, _SKIPPED, results)
+            return
         if not ready:
             return
         needs_sync = any(not step.tool.is_idempotent for step in ready)
@@ -92,6 +105,12 @@ class ToolBatch:
     def _note(self, steps: Iterable[PreparedCall]) -> None:
         if any(not step.tool.is_idempotent for step in steps):
             self._has_side_effects = True
+
+    async def _refuse(self, call: ToolCall, result: ToolResult, results: Results) -> None:
+        """The call ends without having run."""
+        await self._recorder.launch([call], durable=False)
+        self._trace_refusal(call, result)
+        self._finish(call, result, 0.0, False, results)
 
     async def _execute(self, prepared: PreparedCall, results: Results) -> None:
         call, spec, started = prepared.call, prepared.tool.spec, self._clock.monotonic()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lanewayd.queueing.steering import can_join
 from lanewayd.records import DropPolicy, QueueMode, QueueRules
 
 
@@ -19,8 +20,7 @@ class QueueDefaults:
     """Messages are collected until none has come for so long (`queue.debounce_ms`)."""
 
     def rules_for(self, channel: str) -> QueueRules:
-        """Of a message that came through `channel`, "" = through none.
-
-        Without a setting every message is a follow-up; that those of a channel steer comes with steering.
-        """
-        return QueueRules(self.by_channel.get(channel) or self.mode or QueueMode.FOLLOWUP, self.cap, self.drop)
+        """Of a message that came through `channel`, "" = through none. Without a setting those of a channel steer, the
+        others are follow-ups."""
+        mode = self.by_channel.get(channel) or self.mode or (QueueMode.STEER if channel else QueueMode.FOLLOWUP)
+        return QueueRules(mode, self.cap, self.drop, can_join)

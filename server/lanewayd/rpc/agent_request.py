@@ -28,6 +28,7 @@ _PRIORITIES = {
 
 QUEUE_MODES = {
     agent_pb2.QUEUE_MODE_UNSPECIFIED: "",
+    agent_pb2.QUEUE_MODE_STEER: "steer",
     agent_pb2.QUEUE_MODE_FOLLOWUP: "followup",
     agent_pb2.QUEUE_MODE_COLLECT: "collect",
     agent_pb2.QUEUE_MODE_INTERRUPT: "interrupt",
@@ -123,8 +124,6 @@ def _refuse_what_has_not_landed(request: agent_pb2.AgentRequest) -> None:
     for field in _REFUSED_WHEN_SET:
         if getattr(request, field):
             raise refuse_yet(field)
-    if request.queue_mode not in QUEUE_MODES:
-        raise refuse_yet("queue_mode")
 
 
 def _check_texts(request: agent_pb2.AgentRequest, limits: Limits) -> None:

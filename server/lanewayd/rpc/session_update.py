@@ -11,7 +11,7 @@ from laneway.v1 import agent_pb2, session_pb2
 from lanewayd.errors import ErrorCode, FieldError
 from lanewayd.records import SessionPatch, SessionSettings
 from lanewayd.rpc.agent_request import QUEUE_MODES
-from lanewayd.rpc.convert import check_enum, refuse_yet
+from lanewayd.rpc.convert import check_enum
 from lanewayd.rpc.limits import Limits
 from lanewayd.rpc.request_fields import check_size
 
@@ -63,8 +63,6 @@ def _word(session: session_pb2.Session, path: str) -> str:
 
 def _queue_mode(session: session_pb2.Session) -> str:
     check_enum(agent_pb2.QueueMode, session.queue_mode, "queue_mode")
-    if session.queue_mode not in QUEUE_MODES:
-        raise refuse_yet("queue_mode")
     return QUEUE_MODES[session.queue_mode]
 
 

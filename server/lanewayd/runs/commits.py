@@ -7,7 +7,7 @@ from lanewayd.records import Run
 from lanewayd.runs.followers import Followers
 from lanewayd.runs.looks import SessionLooks
 from lanewayd.runs.registry import RunRegistry
-from lanewayd.store.interface import AbortRequested, Accepted, Appended, Pruned, Started
+from lanewayd.store.interface import AbortRequested, Accepted, Appended, Injected, Pruned, Started
 from lanewayd.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class CommitFeed:
         self._looks.committed(command)
         if isinstance(result, Accepted) and result.run is not None:
             self._followers.run_accepted(result.run)
-        if isinstance(result, Accepted | Started | Appended | AbortRequested):
+        if isinstance(result, Accepted | Started | Appended | Injected | AbortRequested):
             self._followers.published(result.events)
             self._metrics.events_appended(len(result.events))
         if isinstance(result, Accepted | Appended | AbortRequested):

@@ -12,7 +12,7 @@ from typing import TypeVar
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.loop.agent_loop import AgentLoop, LoopPlan
 from lanewayd.loop.answer_schema import AnswerSchema, schema_of
-from lanewayd.loop.interface import LoopEnd, LoopStart
+from lanewayd.loop.interface import LoopEnd, LoopStart, Steering
 from lanewayd.loop.limits import Budget, remaining_budget_s
 from lanewayd.loop.route import Route, RouteParts
 from lanewayd.loop.tool_calls import ToolBatch
@@ -49,11 +49,13 @@ class Execution:
         trace: RunTrace | None = None,
         *,
         said: UserMessage | None = None,
+        steering: Steering | None = None,
     ) -> None:
         """`trace`: None tells nobody. `said`: the user's words as the start stored them; None = read them."""
         run = self._run = started.run
         self._leaf_entry_id = started.leaf_entry_id
         self._said = said
+        self._steering = steering
         self._session_usage = started.session_usage
         self._context = Context()
         self._recorder = recorder
@@ -75,8 +77,25 @@ class Execution:
         try:
             self._lock = await self._with.locks.acquire(run.tenant, run.session_key, run_id=run.run_id)
             standing = await self._standing()
-            if standing.final is not None:
-                return finished(standing.final, run.request)
+        except LanewayError as error:
+            return failed(RunError(error.code.value, error.message))
+        if standing.final is not None:
+            return finished(standing.final, run.request)
+        return await self._work_from(standing)
+
+    async def go_on(self) -> Outcome:
+        """Take in the messages that kept the run from ending, and work to another outcome. Raises as `work`."""
+        run = self._run
+        if self._steering is not None:
+            await self._steering.take()
+        standing = standing_of(await self._read(lambda: self._with.store.context(run.session_id)), run.run_id)
+        if standing.final is not None:
+            return finished(standing.final, run.request)
+        return await self._work_from(standing)
+
+    async def _work_from(self, standing: Standing) -> Outcome:
+        run = self._run
+        try:
             chain = self._with.candidates(run.request)
             budget = await self._budget(chain[0])
             schema_json = run.request.response_schema_json
@@ -110,6 +129,8 @@ class Execution:
     def _loop(self, route: Route, budget: Budget, schema: AnswerSchema | None) -> AgentLoop:
         run, recorder, clock, gate = self._run, self._recorder, self._with.clock, self._with.gate
         plan = LoopPlan(
+            tools=self._toolset.specs,
+            lacks_tools=self._toolset.is_emptied_by_policy,
             budget=budget,
             max_output_tokens=run.request.max_output_tokens,
             temperature=run.request.temperature,
@@ -126,11 +147,16 @@ class Execution:
             plan=plan,
             turn=ModelTurn(route=route, recorder=recorder, clock=clock, gate=gate, trace=self._trace),
             batch=ToolBatch(
-                toolset=self._toolset, workplace=self._workplace, recorder=recorder, clock=clock, trace=self._trace
+                toolset=self._toolset,
+                workplace=self._workplace,
+                recorder=recorder,
+                clock=clock,
+                trace=self._trace,
+                steering=self._steering,
             ),
-            toolset=self._toolset,
             recorder=recorder,
             gate=gate,
+            steering=self._steering,
         )
 
     async def _budget(self, candidate: Candidate) -> Budget:

@@ -42,6 +42,8 @@ class Ticket:
     """Must also pass the recovery gate, which one run at a time holds (D-2)."""
     is_held: bool = False
     """Does not start, and what is behind it in its session neither, until `let_go`."""
+    accepted_no: int = 0
+    """Order of arrival."""
 
 
 @dataclass(slots=True)
@@ -137,8 +139,9 @@ class LaneBook:
         rows.update({name: (name, lane.width, lane.active, lane.queued) for name, lane in self._lanes.items()})
         return [rows[name] for name in sorted(rows)]
 
-    def enqueue(self, ticket: Ticket, *, is_first: bool = False) -> None:
-        """Take a ticket in. `is_first`: before the waiting ones of its session (an interrupted run)."""
+    def enqueue(self, ticket: Ticket, *, is_first: bool = False, by_arrival: bool = False) -> None:
+        """Take a ticket in. `is_first`: before the waiting ones of its session (an interrupted run); `by_arrival`:
+        before those of them that came later (one that waited elsewhere)."""
         session_id = (ticket.tenant, ticket.session_key)
         if ticket.run_id in self._sessions_of:
             raise ValueError(f"run {ticket.run_id} is already in the book")
@@ -148,12 +151,17 @@ class LaneBook:
         self._sessions_of[ticket.run_id] = session_id
         self._queued[ticket.tenant] += 1
         self._lane(ticket.lane).queued += 1
+        first_before = session.first if session.waiting else None
         session.waiting[ticket.run_id] = ticket
         if ticket.is_held:
             session.held.add(ticket.run_id)
         if is_first:
             session.waiting.move_to_end(ticket.run_id, last=False)
-        if session.active is None and session.first is ticket:
+        elif by_arrival:
+            later = [each.run_id for each in session.waiting.values() if each.accepted_no > ticket.accepted_no]
+            for run_id in later:
+                session.waiting.move_to_end(run_id)
+        if session.active is None and session.first is not first_before:
             self._offer(session_id, session)
 
     def admit(self) -> list[Ticket]:

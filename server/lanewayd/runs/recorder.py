@@ -50,7 +50,7 @@ from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, end_of, terminal_of
 from lanewayd.runs.runlog import RunLog
 from lanewayd.runs.speakers import Speakers
 from lanewayd.runs.spending import NOT_SAID, Spending
-from lanewayd.store.interface import RunChange, Started
+from lanewayd.store.interface import Injection, RunChange, Started
 from lanewayd.tools.interface import ToolResult
 from lanewayd.transcript.entries import assistant_body, tool_result_body
 
@@ -259,6 +259,14 @@ class RunRecorder:
         self._append(change=RunChange(entries=tuple(self._result_entry(result) for result in results)))
         self._calls = {}
 
+    async def inject(self, injections: Sequence[Injection]) -> tuple[str, ...]:
+        """Take in messages that wait for the run; the ids of those that were. Raises ClaimLost."""
+        taken = await self._log.inject(injections)
+        for injection in injections:
+            if injection.run_id in taken:
+                self._last_entry_id = injection.entry.entry_id
+        return taken
+
     # --- closing -----------------------------------------------------------------------------------------------------
 
     def hand_over(self, *, is_cut: bool) -> None:
@@ -272,6 +280,10 @@ class RunRecorder:
                     self.tool_finished(call_of(call.row), stopped, duration_s=0.0, really_ran=False)
         self._append(change=RunChange(handed_over=True))
         self._is_closed = True
+
+    def reopen(self) -> None:
+        """The end was refused: the run goes on."""
+        self._is_closed = False
 
     def close(self, outcome: Outcome) -> None:
         """Append the end: text in progress as a message, a result for every open call, the terminal event - one change.

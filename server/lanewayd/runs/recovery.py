@@ -60,8 +60,13 @@ class Recovery:
     async def recover(self) -> int:
         """Classify all unended runs; return how many were interrupted. Raises StoreUnavailable."""
         interrupted = 0
+        attached: list[Run] = []
+        resumed: set[str] = set()
         for run in await self._store.unended_runs():
             self._watches.open(run)
+            if run.state is RunState.QUEUED and run.host_run_id:
+                attached.append(run)
+                continue
             if run.state is RunState.QUEUED:
                 self._scheduler.enqueue(run)
                 continue
@@ -73,8 +78,13 @@ class Recovery:
             logger.info("run recovered", extra={"run_id": run.run_id, "step": step.value, "charges": run.charges})
             if step is RecoveryStep.RESUME:
                 self._scheduler.enqueue_recovered(run)
+                resumed.add(run.run_id)
             else:
                 await self._settling.settle(run, self._outcome(run, standing, step), standing)
+        for run in attached:
+            # The others have been queued again by the end of their host.
+            if run.host_run_id in resumed:
+                self._scheduler.attach(run)
         return interrupted
 
     def _outcome(self, run: Run, standing: Standing, step: RecoveryStep) -> Outcome:

@@ -29,6 +29,7 @@ from lanewayd.store.interface import (
     Appended,
     AppendToRun,
     IdempotencyKey,
+    Injected,
     RequestAbort,
     RunFilter,
     SessionSelector,
@@ -215,8 +216,12 @@ class RunRegistry:
             if result.run is not None:
                 for run in (*result.settled, result.run):
                     self._ended(run)
+                for run in result.detached:
+                    self._scheduler.enqueue_detached(run)
             elif isinstance(command, AppendToRun) and any(change.got_on for change in command.changes):
                 self._scheduler.got_on(command.run_id)
+        elif isinstance(result, Injected):
+            self._merged(result.merged)
         elif isinstance(result, AbortRequested) and isinstance(command, RequestAbort):
             self._ended_in_queue(result.cancelled)
             for run_id in result.running:
@@ -228,7 +233,10 @@ class RunRegistry:
         logger.info("run accepted", extra=_fields(result.run))
         self._metrics.run_accepted(result.run.request.lane, result.run.request.priority.name.lower())
         self._watches.open(result.run)
-        self._scheduler.enqueue(result.run)
+        if result.run.host_run_id:
+            self._scheduler.attach(result.run)
+        else:
+            self._scheduler.enqueue(result.run)
         if result.interrupted_run_id:
             self._scheduler.stop(result.interrupted_run_id, StopCause.ABORT, "interrupt")
         self._ended_in_queue(result.dropped)
@@ -237,7 +245,10 @@ class RunRegistry:
         logger.info("run started", extra={**_fields(result.run), "attempt": result.run.attempt})
         if result.run.attempt > 1:
             self._metrics.run_recovered()
-        for run in result.merged:
+        self._merged(result.merged)
+
+    def _merged(self, runs: Sequence[Run]) -> None:
+        for run in runs:
             logger.info("run merged", extra={**_fields(run), "host_run_id": run.host_run_id})
             self._scheduler.cancel_queued(run)
 
@@ -333,9 +344,9 @@ class RunRegistry:
     def _refusal(self, tenant: str) -> LanewayError | None:
         """What answers a new message that there is no room for."""
         book, limits = self._scheduler.book, self._limits
-        if book.queued + self._accepting.total() >= limits.max_queued_runs:
+        if book.queued + self._scheduler.attached + self._accepting.total() >= limits.max_queued_runs:
             return LanewayError(ErrorCode.QUEUE_FULL, "the queue is full; repeat the call later", retry_after_s=1.0)
-        waiting = book.queued_of(tenant) + self._accepting[tenant]
+        waiting = book.queued_of(tenant) + self._scheduler.attached_of(tenant) + self._accepting[tenant]
         if limits.tenant_queued_runs is not None and waiting >= limits.tenant_queued_runs:
             return _tenant_limit("limits.tenant.max_queued_runs", limits.tenant_queued_runs, "waiting")
         if limits.tenant_active_runs is not None and book.active_of(tenant) >= limits.tenant_active_runs:

@@ -8,19 +8,29 @@ an event only after the commit that stores it.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from lanewayd.clock import Clock
-from lanewayd.errors import ClaimLost, StoreUnavailable
+from lanewayd.errors import ClaimLost, IntakeNotEmpty, StoreUnavailable
 from lanewayd.records import Run
 from lanewayd.runs.backoff import Backoff
-from lanewayd.store.interface import AppendToRun, RunChange, Store
+from lanewayd.store.interface import AppendToRun, Injection, InjectMessages, RunChange, Store
 
 logger = logging.getLogger(__name__)
 
 MAX_CHANGES = 256
 """Of one command, so that a log that was held up comes back in bounded transactions."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Injection:
+    behind_no: int
+    """It follows this change."""
+    injections: tuple[Injection, ...]
+    answer: asyncio.Future[tuple[str, ...]]
 
 
 class RunLog:
@@ -37,6 +47,8 @@ class RunLog:
         self._stored_no = 0
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._work = asyncio.Event()
+        self._injection: _Injection | None = None
+        self._end_refusals = 0
         self._is_closed = False
         self._is_lost = False
         self.on_caught_up: Callable[[], None] | None = None
@@ -62,6 +74,20 @@ class RunLog:
         self._appended_no += 1
         self._work.set()
 
+    async def inject(self, injections: Sequence[Injection]) -> tuple[str, ...]:
+        """Take messages in that wait for this run, behind all that was appended so far; the ids of those that were.
+
+        One at a time. Nothing that is appended meanwhile overtakes it. Raises ClaimLost.
+        """
+        if self._is_lost:
+            raise ClaimLost(self._run.run_id)
+        if self._injection is not None:
+            raise ValueError("messages are being taken in already")
+        answer: asyncio.Future[tuple[str, ...]] = asyncio.get_running_loop().create_future()
+        self._injection = _Injection(self._appended_no, tuple(injections), answer)
+        self._work.set()
+        return await answer
+
     async def stored(self) -> None:
         """Return when everything appended so far is durable. Raises ClaimLost."""
         if self._is_lost:
@@ -71,6 +97,13 @@ class RunLog:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append((self._appended_no, waiter))
         await waiter
+
+    async def ended(self) -> bool:
+        """Wait for the end that was appended last. False: messages wait to be taken in, so the run may not end, and the
+        log goes on as if the end had not been appended. Raises ClaimLost."""
+        before = self._end_refusals
+        await self.stored()
+        return self._end_refusals == before
 
     def close(self) -> None:
         """No more changes come: `pump` returns when all are stored."""
@@ -83,13 +116,16 @@ class RunLog:
         backoff = Backoff(self._clock)
         unanswered: tuple[RunChange, ...] = ()
         while not self._is_lost:
+            if self._injection is not None and self._injection.behind_no == self._stored_no:
+                await self._inject(self._injection, backoff)
+                continue
             if not self._pending:
                 if self._is_closed:
                     return
                 self._work.clear()
                 await self._work.wait()
                 continue
-            changes = unanswered or tuple(islice(self._pending, MAX_CHANGES))
+            changes = unanswered or tuple(islice(self._pending, self._count_to_send()))
             try:
                 if not unanswered or not await self._is_stored(changes):
                     await self._store.append(
@@ -99,12 +135,48 @@ class RunLog:
                 unanswered = changes  # exactly these again: they may be stored for all we know
                 await backoff.wait()
                 continue
+            except IntakeNotEmpty:
+                self._refuse_end(changes)
+                unanswered = ()
+                continue
             except ClaimLost:
                 self._lose()
                 return
             unanswered = ()
             backoff.reset()
             self._note_stored(changes)
+
+    def _count_to_send(self) -> int:
+        """Up to the place of an injection, if there is one."""
+        if self._injection is None:
+            return MAX_CHANGES
+        return min(MAX_CHANGES, self._injection.behind_no - self._stored_no)
+
+    async def _inject(self, injection: "_Injection", backoff: Backoff) -> None:
+        command = InjectMessages(self._run.run_id, self._run.claim, self._clock.now(), injection.injections)
+        try:
+            result = await self._store.inject(command)
+        except StoreUnavailable:
+            await backoff.wait()
+            return
+        except ClaimLost:
+            self._lose()
+            return
+        backoff.reset()
+        self._stored_seq = result.last_seq
+        self._injection = None
+        if not injection.answer.done():
+            injection.answer.set_result(result.taken)
+
+    def _refuse_end(self, changes: tuple[RunChange, ...]) -> None:
+        """The last change would have ended the run, while messages wait for it: it counts as never appended."""
+        refused = self._pending.pop()
+        if refused.end is None or refused is not changes[-1]:
+            raise ValueError("something was appended behind the end of a run")
+        self._end_refusals += 1
+        while self._waiters and self._waiters[-1][0] == self._appended_no:
+            _settle(self._waiters.pop()[1])
+        self._appended_no -= 1
 
     def _note_stored(self, changes: tuple[RunChange, ...]) -> None:
         self._stored_seq += _count_events(changes)
@@ -131,8 +203,11 @@ class RunLog:
     def _lose(self) -> None:
         self._is_lost = True
         logger.warning("run log overtaken", extra={"run_id": self._run.run_id})
-        while self._waiters:
-            waiter = self._waiters.popleft()[1]
+        waiters: list[asyncio.Future[Any]] = [waiter for _, waiter in self._waiters]
+        self._waiters.clear()
+        if self._injection is not None:
+            waiters.append(self._injection.answer)
+        for waiter in waiters:
             if not waiter.done():
                 waiter.set_exception(ClaimLost(self._run.run_id))
 

@@ -47,6 +47,8 @@ class Scheduler:
         self._make_supervision = supervision
         self._supervisions: dict[str, Supervision] = {}
         self._recovered: dict[str, Run] = {}
+        self._attached: dict[str, dict[str, Run]] = {}
+        """Host -> messages that wait to go into it, by run id, in the order in which they came."""
         self._gate_timers: dict[str, TimerHandle] = {}
         self._group: asyncio.TaskGroup | None = None
         self._is_admitting = False
@@ -100,8 +102,41 @@ class Scheduler:
         self._book.enqueue(_ticket(run, is_gated=run.charges > 0), is_first=True)
         self._metrics.lane_queued(*_place_of(run), 1)
 
+    def enqueue_detached(self, run: Run) -> None:
+        """A message that was to go into a run, which has ended: it waits where it would, had it never been attached."""
+        self._book.enqueue(_ticket(run), by_arrival=True)
+        self._metrics.lane_queued(*_place_of(run), 1)
+
+    def attach(self, run: Run) -> None:
+        """A message waits to go into its host, which is under supervision or waits to be again."""
+        self._attached.setdefault(run.host_run_id, {})[run.run_id] = run
+        supervision = self._supervisions.get(run.host_run_id)
+        if supervision is not None:
+            supervision.steering.add(run)
+
+    def _detach(self, run: Run) -> None:
+        """A message does not wait for its host any more."""
+        attached = self._attached.get(run.host_run_id)
+        if attached is None or attached.pop(run.run_id, None) is None:
+            return
+        if not attached:
+            del self._attached[run.host_run_id]
+        supervision = self._supervisions.get(run.host_run_id)
+        if supervision is not None:
+            supervision.steering.withdraw(run.run_id)
+
+    @property
+    def attached(self) -> int:
+        """Messages that wait to go into runs."""
+        return sum(map(len, self._attached.values()))
+
+    def attached_of(self, tenant: str) -> int:
+        """Those of one tenant."""
+        return sum(run.tenant == tenant for attached in self._attached.values() for run in attached.values())
+
     def cancel_queued(self, run: Run) -> None:
         """The run waits no longer: it has ended, or is part of another one."""
+        self._detach(run)
         self._quiet_times.forget((run.tenant, run.session_key), run.run_id)
         if self._book.cancel(run.run_id):
             self._metrics.lane_queued(*_place_of(run), -1)
@@ -169,12 +204,15 @@ class Scheduler:
                 if ticket.is_gated and run.charges == 1:
                     self._gate_timers[run_id] = self._clock.call_later(GATE_LIMIT_S, lambda: self.got_on(run_id))
                 supervision = self._supervisions[run_id] = self._make_supervision(run, recovered is not None)
+                for attached in self._attached.get(run_id, {}).values():
+                    supervision.steering.add(attached)
                 await supervision.supervise()
         except Exception:  # the edge of the run: one run's fault must not end the others'
             logger.exception("supervision failed", extra={"run_id": run_id})
             await self._settle_failed(ticket)
         finally:
             self._supervisions.pop(run_id, None)
+            self._attached.pop(run_id, None)
             timer = self._gate_timers.pop(run_id, None)
             if timer is not None:
                 timer.cancel()
@@ -223,4 +261,13 @@ def _place_of(run: Run) -> tuple[str, str]:
 
 def _ticket(run: Run, *, is_gated: bool = False, is_held: bool = False) -> Ticket:
     request = run.request
-    return Ticket(run.run_id, run.tenant, run.session_key, request.lane, request.priority, is_gated, is_held)
+    return Ticket(
+        run.run_id,
+        run.tenant,
+        run.session_key,
+        request.lane,
+        request.priority,
+        is_gated=is_gated,
+        accepted_no=run.accepted_no,
+        is_held=is_held,
+    )

@@ -23,10 +23,13 @@ from lanewayd.runs.recorder import RunRecorder
 from lanewayd.runs.runlog import RunLog
 from lanewayd.runs.settling import Settling
 from lanewayd.runs.starting import Opening, opening_of, opening_of_recovered
+from lanewayd.runs.steering import Steering
 from lanewayd.store.interface import Started, StartRun
 from lanewayd.telemetry.traces import RunFacts, RunTrace
 
 logger = logging.getLogger(__name__)
+
+Work = asyncio.Task[Outcome | Parked | None]
 
 
 class Supervision:
@@ -51,7 +54,9 @@ class Supervision:
         self._cause: StopCause | None = None
         self._stop_reason = ""
         self._said: UserMessage | None = None
-        self._work: asyncio.Task[Outcome | Parked | None] | None = None
+        self.steering = Steering(collaborators)
+        """Messages that wait to go into the run; the scheduler puts them there."""
+        self._work: Work | None = None
         self._unwind_limit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timers: list[TimerHandle] = []
 
@@ -76,7 +81,8 @@ class Supervision:
         run = started.run
         log = RunLog(run, store=self._with.store, clock=self._with.clock)
         recorder = RunRecorder(started, log, self._with)
-        execution = Execution(started, recorder, self._with, trace, said=self._said)
+        self.steering.write_to(recorder)
+        execution = Execution(started, recorder, self._with, trace, said=self._said, steering=self.steering)
         async with asyncio.TaskGroup() as group:
             group.create_task(log.pump(), name=f"log {run.run_id}")
             try:
@@ -89,37 +95,41 @@ class Supervision:
         self, run: Run, execution: Execution, recorder: RunRecorder, log: RunLog, group: asyncio.TaskGroup
     ) -> None:
         self._arm_deadline(run)
-        self._work = group.create_task(_contained(execution.work, run.run_id), name=f"run {run.run_id}")
-        if self._cause is not None:
-            self._work.cancel()
+        work = self._begin(execution.work, group)
         try:
-            await self._gone_or_unwinding(self._work)
-            if not self._is_handed_over(self._work):
-                await execution.catch_up()
-            self._write_end(run, recorder, self._work)
-            await log.stored()
+            while not await self._ends(run, execution, recorder, log, work):
+                work = self._begin(execution.go_on, group)
         except ClaimLost:
             logger.warning("run overtaken, its end is not ours to write", extra={"run_id": run.run_id})
         finally:
             for timer in self._timers:
                 timer.cancel()
-        if not self._work.done():
+        if not work.done():
             logger.error("run ended, but a tool does not let go", extra={"run_id": run.run_id})
             self._on_slot_free(run.run_id)
-            await asyncio.wait({self._work})
+            await asyncio.wait({work})
 
-    def _is_handed_over(self, work: "asyncio.Task[Outcome | Parked | None]") -> bool:
-        """The run does not end here: another process goes on with it."""
-        result = _result_of(work)
-        return isinstance(result, Parked) or (result is None and self._cause is StopCause.DRAIN)
+    def _begin(self, work: Callable[[], Awaitable[Outcome]], group: asyncio.TaskGroup) -> "Work":
+        """A task for a part of the run's work; cancelled at once when the run has been stopped meanwhile."""
+        task = self._work = group.create_task(_contained(work, self._run.run_id), name=f"run {self._run.run_id}")
+        if self._cause is not None:
+            task.cancel()
+        return task
 
-    def _write_end(self, run: Run, recorder: RunRecorder, work: "asyncio.Task[Outcome | Parked | None]") -> None:
+    async def _ends(self, run: Run, execution: Execution, recorder: RunRecorder, log: RunLog, work: "Work") -> bool:
+        """Wait for the work and write down what became of it; False when messages that came last keep the run going."""
+        await self._gone_or_unwinding(work)
         if self._is_handed_over(work):
             recorder.hand_over(is_cut=not isinstance(_result_of(work), Parked))
             self._trace.handed_over()
-            return
+            await log.stored()
+            return True
+        await execution.catch_up()
         outcome = self._outcome(run, work)
         recorder.close(outcome)
+        if not await log.ended():
+            recorder.reopen()
+            return False
         self._trace.ended(
             state=outcome.state.value,
             stop_reason=outcome.stop_reason,
@@ -127,8 +137,14 @@ class Supervision:
             error_type=outcome.error.reason if outcome.error is not None else "",
             tokens=recorder.usage,
         )
+        return True
 
-    def _outcome(self, run: Run, work: "asyncio.Task[Outcome | Parked | None]") -> Outcome:
+    def _is_handed_over(self, work: "Work") -> bool:
+        """The run does not end here: another process goes on with it."""
+        result = _result_of(work)
+        return isinstance(result, Parked) or (result is None and self._cause is StopCause.DRAIN)
+
+    def _outcome(self, run: Run, work: "Work") -> Outcome:
         """The end of a run that is not handed over."""
         result = _result_of(work)
         if isinstance(result, Outcome):
@@ -139,7 +155,7 @@ class Supervision:
             return deadline_passed(run.request.timeout_s)
         return failed_inside()
 
-    async def _gone_or_unwinding(self, work: "asyncio.Task[Outcome | Parked | None]") -> None:
+    async def _gone_or_unwinding(self, work: "Work") -> None:
         """Return when the task is gone, or was stopped and has not let go within the limit."""
         futures: list[asyncio.Future[Any]] = [work, self._unwind_limit]
         await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
@@ -202,7 +218,7 @@ def _facts_of(run: Run) -> RunFacts:
     )
 
 
-def _result_of(work: "asyncio.Task[Outcome | Parked | None]") -> Outcome | Parked | None:
+def _result_of(work: "Work") -> Outcome | Parked | None:
     return work.result() if work.done() and not work.cancelled() else None
 
 

@@ -1,4 +1,4 @@
-# ruff: noqa: PLC0414 - the commands on sessions are a part of this contract, kept in a file of their own
+# ruff: noqa: PLC0414 - the commands on sessions and queues are parts of this contract, kept in files of their own
 """The store's contract: what the service asks of a database, and what it can rely on.
 
 Writes are commands. Each is one savepoint of a group that is committed and synced together: a command that is refused
@@ -29,6 +29,10 @@ from lanewayd.records import (
     Session,
     ToolCallRow,
 )
+from lanewayd.store.queue_commands import Injected as Injected
+from lanewayd.store.queue_commands import Injection as Injection
+from lanewayd.store.queue_commands import InjectMessages as InjectMessages
+from lanewayd.store.queue_commands import Waiting as Waiting
 from lanewayd.store.session_commands import DeleteSession as DeleteSession
 from lanewayd.store.session_commands import ImportSession as ImportSession
 from lanewayd.store.session_commands import ResetSession as ResetSession
@@ -137,18 +141,6 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """What waits in a session to be collected, and what was dropped for it."""
-
-    runs: tuple[Run, ...] = ()
-    """Queued behind the run that was asked about, in order."""
-    dropped: tuple[Run, ...] = ()
-    """The last ones dropped, oldest first; at most as many as the cap was, and only those that are still stored."""
-    dropped_count: int = 0
-    """All that were dropped since the last turn that told of them."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunEnd:
     """The result that a terminal event brings into the run's row."""
 
@@ -191,7 +183,7 @@ class RunChange:
 @dataclass(frozen=True, slots=True)
 class AppendToRun:
     """Append changes to a run's log, in order. Raises ClaimLost unless the row is RUNNING with this claim and its
-    last_seq + 1 equals `first_seq`."""
+    last_seq + 1 equals `first_seq`, IntakeNotEmpty when it would end well while messages wait to be taken in."""
 
     run_id: str
     claim: int
@@ -208,6 +200,8 @@ class Appended:
     run: Run | None
     settled: tuple[Run, ...] = ()
     """Messages that the run had taken in, and which ended with it."""
+    detached: tuple[Run, ...] = ()
+    """Messages that the run was to take in, and which are queued again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +318,7 @@ class Store(Protocol):
 
     async def start(self, command: StartRun) -> Started: ...
     async def append(self, command: AppendToRun) -> Appended: ...
+    async def inject(self, command: InjectMessages) -> Injected: ...
     async def settle(self, command: SettleRun) -> Appended: ...
     async def request_abort(self, command: RequestAbort) -> AbortRequested: ...
     async def update_session(self, command: UpdateSession) -> Session: ...

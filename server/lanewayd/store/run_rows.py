@@ -51,6 +51,7 @@ def run_parameters(run: Run) -> dict[str, object]:
         "state": run.state.value,
         "disposition": run.disposition.value,
         "queue_position": run.queue_position,
+        "host_run_id": run.host_run_id,
         "accepted_at": to_us(run.accepted_at),
         "started_at": optional_to_us(run.started_at),
         "last_seq": run.last_seq,

@@ -21,6 +21,8 @@ from lanewayd.store.interface import (
     EventPage,
     IdempotencyKey,
     ImportSession,
+    Injected,
+    InjectMessages,
     Prune,
     Pruned,
     RequestAbort,
@@ -105,6 +107,10 @@ class SqliteStore:
 
     async def append(self, command: AppendToRun) -> Appended:
         result: Appended = await self._writer.write(command)
+        return result
+
+    async def inject(self, command: InjectMessages) -> Injected:
+        result: Injected = await self._writer.write(command)
         return result
 
     async def settle(self, command: SettleRun) -> Appended:

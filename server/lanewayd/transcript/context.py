@@ -52,4 +52,6 @@ def standing_of(entries: Sequence[Entry], run_id: str) -> Standing:
             final = message if is_final else None
         elif isinstance(message, ToolResultMessage):
             unsettled, final = (), None
+        else:
+            final = None  # a message that the run took in wants an answer of its own
     return Standing(tuple(messages), turns, usage, unsettled, unsettled_entry_id, final, last)

@@ -205,10 +205,16 @@ class Stage:
         candidate = Candidate("acme", "m", ModelFacts(prices=prices or Prices()))
         route = route_of([candidate], {"acme": self.provider}, clock=self.clock)
         self.loop = AgentLoop(
-            plan=LoopPlan("system", max_turns, lambda: 60.0, answer_schema=AnswerSchema(schema) if schema else None),
+            plan=LoopPlan(
+                "system",
+                max_turns,
+                lambda: 60.0,
+                toolset.specs,
+                toolset.is_emptied_by_policy,
+                answer_schema=AnswerSchema(schema) if schema else None,
+            ),
             turn=ModelTurn(route=route, recorder=self.recorder, clock=self.clock, gate=gate),
             batch=self.batch,
-            toolset=toolset,
             recorder=self.recorder,
             gate=gate,
         )

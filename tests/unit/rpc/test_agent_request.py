@@ -109,7 +109,6 @@ def test_every_field_that_is_honoured_arrives() -> None:
     ("field", "value"),
     [
         ("attachments", [agent_pb2.Attachment(name="a", data=b"x")]),
-        ("queue_mode", agent_pb2.QUEUE_MODE_STEER),
         ("deliver", True),
         ("best_effort_deliver", True),
         ("prompt_mode", agent_pb2.PROMPT_MODE_FULL),

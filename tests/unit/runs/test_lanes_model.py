@@ -115,6 +115,7 @@ class LaneRules(RuleBasedStateMachine):
         is_gated=st.sampled_from([False, False, False, True]),
         is_first=st.sampled_from([False, False, True]),
         is_held=st.sampled_from([False, False, True]),
+        came_before=st.sampled_from([0, 0, 0, 1, 2, 5]),
     )
     def enqueue(  # noqa: PLR0917 - what a ticket has
         self,
@@ -125,14 +126,23 @@ class LaneRules(RuleBasedStateMachine):
         is_gated: bool,
         is_first: bool,
         is_held: bool,
+        came_before: int,
     ) -> None:
+        """`came_before`: it waited elsewhere, and so many of those that wait now came after it."""
         self.given += 1
-        ticket = Ticket(f"run {self.given}", tenant, session_key, lane, priority, is_gated, is_held)
+        place = self.given - came_before - 0.5 if came_before else self.given
+        ticket = Ticket(f"run {self.given}", tenant, session_key, lane, priority, is_gated, is_held, int(place * 2))
         if is_held:
             self.held.add(ticket.run_id)
-        self.book.enqueue(ticket, is_first=is_first)
+        self.book.enqueue(ticket, is_first=is_first, by_arrival=bool(came_before))
         tickets = self.waiting.setdefault((tenant, session_key), [])
-        tickets.insert(0 if is_first else len(tickets), ticket)
+        if is_first:
+            tickets.insert(0, ticket)
+        elif came_before:
+            earlier = [each for each in tickets if each.accepted_no <= ticket.accepted_no]
+            tickets[:] = [*earlier, ticket, *(each for each in tickets if each not in earlier)]
+        else:
+            tickets.append(ticket)
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())

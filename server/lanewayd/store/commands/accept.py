@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Protocol
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
-from lanewayd.records import MAIN_LANE, Disposition, QueueMode, Run, RunState
+from lanewayd.records import MAIN_LANE, Disposition, QueueMode, Run, RunRequest, RunState
 from lanewayd.store.commands.dropping import make_room
 from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters
 from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
-from lanewayd.store.run_rows import run_parameters, to_json
+from lanewayd.store.run_rows import run_from_row, run_parameters, to_json
 from lanewayd.store.session_rows import settings_from_json
 from lanewayd.store.times import from_us, to_us
 from lanewayd.store.transaction import Row, Transaction
@@ -170,6 +170,7 @@ def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, de
     interrupted_run_id = _interrupt(transaction, command, unended) if mode is QueueMode.INTERRUPT else ""
     room = _room_to_be_collected(transaction, command, target, is_busy=bool(states) and mode is QueueMode.COLLECT)
     request = replace(command.request, agent_id=target.agent_id, lane=_lane(command.request.lane, depth))
+    host_run_id = _host(transaction, command, target, request) if mode is QueueMode.STEER and states else ""
     run = Run(
         run_id=command.run_id,
         accepted_no=transaction.take_accepted_no(),
@@ -178,8 +179,11 @@ def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, de
         session_id=target.session_id,
         request=replace(request, queue_mode=mode.value),
         state=RunState.QUEUED,
-        disposition=_disposition(room, is_busy=bool(states), interrupts=bool(interrupted_run_id)),
-        queue_position=states.count(RunState.QUEUED) - len(room.dropped),
+        disposition=_disposition(
+            room, is_busy=bool(states), interrupts=bool(interrupted_run_id), steers=bool(host_run_id)
+        ),
+        queue_position=0 if host_run_id else _queued(unended) - len(room.dropped),
+        host_run_id=host_run_id,
         accepted_at=command.now,
         depth=depth,
     )
@@ -235,7 +239,27 @@ def _room_to_be_collected(transaction: Transaction, command: AcceptRun, target: 
     return _Room(len(waiting) > len(dropped), dropped, events)
 
 
-def _disposition(room: _Room, *, is_busy: bool, interrupts: bool) -> Disposition:
+def _host(transaction: Transaction, command: AcceptRun, target: _Owner, request: RunRequest) -> str:
+    """The run at work that will take the message in; "" when it has to wait for a turn of its own.
+
+    Messages that steer are decided on in order: behind one that waits for its turn all others do (R-2.69).
+    """
+    session = (command.tenant, target.session_key)
+    running = transaction.one("select_steerable", session)
+    if running is None or transaction.one("select_waiting_steers", session) is not None:
+        return ""
+    host = run_from_row(running)
+    return host.run_id if command.queue.can_join(host.request, request) else ""
+
+
+def _queued(unended: Sequence[Row]) -> int:
+    """Runs that wait for a turn of their own."""
+    return sum(row["state"] == RunState.QUEUED and not row["host_run_id"] for row in unended)
+
+
+def _disposition(room: _Room, *, is_busy: bool, interrupts: bool, steers: bool) -> Disposition:
+    if steers:
+        return Disposition.STEERED
     if interrupts:
         return Disposition.INTERRUPTED_PREVIOUS
     if room.has_host:
@@ -247,13 +271,18 @@ def _log_beginning(transaction: Transaction, run: Run) -> tuple[Run, tuple[Store
     """Insert the run's row as its first event leaves it: one that waits behind others of its session says so."""
     growth = Growth()
     if run.disposition is not Disposition.STARTED:
-        queued = NewEvent(run.accepted_at, QueueChange(QueuePhase.QUEUED, position=run.queue_position))
-        growth = add_events(transaction, _head_of(run), (queued,))
+        growth = add_events(transaction, _head_of(run), (NewEvent(run.accepted_at, _place_of(run)),))
     run = replace(run, last_seq=len(growth.events), event_bytes=growth.size_bytes)
     parameters = {**run_parameters(run), **growth_parameters(growth)}
     transaction.execute("insert_run", parameters)
     transaction.execute("insert_run_texts", parameters)
     return run, growth.events
+
+
+def _place_of(run: Run) -> QueueChange:
+    if run.host_run_id:
+        return QueueChange(QueuePhase.STEERED, host_run_id=run.host_run_id)
+    return QueueChange(QueuePhase.QUEUED, position=run.queue_position)
 
 
 def _head_of(run: Run) -> RunHead:

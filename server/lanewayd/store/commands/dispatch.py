@@ -7,7 +7,7 @@ from lanewayd.store.commands.abort import request_abort
 from lanewayd.store.commands.accept import accept
 from lanewayd.store.commands.credentials import pin_credential, save_credential_health
 from lanewayd.store.commands.retention import prune
-from lanewayd.store.commands.run_log import append, settle, start
+from lanewayd.store.commands.run_log import append, inject, settle, start
 from lanewayd.store.commands.sessions import delete_session, import_session, reset_session, update_session
 from lanewayd.store.credential_commands import PinCredential, SaveCredentialHealth
 from lanewayd.store.interface import (
@@ -15,6 +15,7 @@ from lanewayd.store.interface import (
     AppendToRun,
     DeleteSession,
     ImportSession,
+    InjectMessages,
     Prune,
     RequestAbort,
     ResetSession,
@@ -28,6 +29,7 @@ _COMMANDS: Mapping[type, Callable[[Transaction, Any], object]] = {
     AcceptRun: accept,
     StartRun: start,
     AppendToRun: append,
+    InjectMessages: inject,
     SettleRun: settle,
     RequestAbort: request_abort,
     UpdateSession: update_session,

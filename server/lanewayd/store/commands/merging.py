@@ -12,8 +12,8 @@ from lanewayd.store.session_rows import dropped_from_json
 from lanewayd.store.transaction import Transaction
 
 
-def collect(
-    transaction: Transaction, host: RunHead, run_ids: Sequence[str], now: datetime
+def merge(
+    transaction: Transaction, host: RunHead, run_ids: Sequence[str], phase: QueuePhase, now: datetime
 ) -> tuple[tuple[Run, ...], tuple[StoredEvent, ...]]:
     """Make queued runs part of `host`, an event in the log of each. Raises CollectionChanged if one waits no more."""
     runs: list[Run] = []
@@ -23,10 +23,25 @@ def collect(
         if head is None or head.state != RunState.QUEUED or head.session_id != host.session_id:
             raise CollectionChanged(f"{run_id} does not wait any more")
         check_transition(RunState.QUEUED, RunState.MERGED)
-        collected = NewEvent(now, QueueChange(QueuePhase.COLLECTED, host_run_id=host.run_id))
-        growth = add_events(transaction, head, (collected,))
+        growth = add_events(transaction, head, (NewEvent(now, QueueChange(phase, host_run_id=host.run_id)),))
         names = {"host_run_id": host.run_id, "accepted_no": head.accepted_no}
         transaction.execute("update_run_merged", {**names, **growth_parameters(growth)})
+        runs.append(run_from_row(transaction.one("select_run_by_no", (head.accepted_no,))))
+        events.extend(growth.events)
+    return tuple(runs), tuple(events)
+
+
+def detach(transaction: Transaction, host: RunHead, now: datetime) -> tuple[tuple[Run, ...], tuple[StoredEvent, ...]]:
+    """`host` has ended: what waited to be taken in by it waits for turns of its own, in the order of arrival."""
+    runs: list[Run] = []
+    events: list[StoredEvent] = []
+    for row in transaction.all("select_attached", (host.run_id,)):
+        head = run_head(transaction, row["run_id"])
+        if head is None:
+            continue
+        change = QueueChange(QueuePhase.DETACHED, host_run_id=host.run_id, position=len(runs))
+        growth = add_events(transaction, head, (NewEvent(now, change),))
+        transaction.execute("update_run_detached", {"accepted_no": head.accepted_no, **growth_parameters(growth)})
         runs.append(run_from_row(transaction.one("select_run_by_no", (head.accepted_no,))))
         events.extend(growth.events)
     return tuple(runs), tuple(events)

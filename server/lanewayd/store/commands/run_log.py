@@ -3,13 +3,23 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from lanewayd.errors import ClaimLost, RunNotStartable
-from lanewayd.events import Lifecycle, NewEvent, is_terminal
+from lanewayd.errors import ClaimLost, IntakeNotEmpty, RunNotStartable
+from lanewayd.events import Lifecycle, NewEvent, QueueChange, QueuePhase, is_terminal
 from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState
 from lanewayd.store.commands.event_log import RunHead, add_events, growth_parameters, run_head
-from lanewayd.store.commands.merging import collect, tell_of_dropped
+from lanewayd.store.commands.merging import detach, merge, tell_of_dropped
 from lanewayd.store.commands.run_end import settle_merged, write_end
-from lanewayd.store.interface import Appended, AppendToRun, RunChange, RunEnd, SettleRun, Started, StartRun
+from lanewayd.store.interface import (
+    Appended,
+    AppendToRun,
+    Injected,
+    InjectMessages,
+    RunChange,
+    RunEnd,
+    SettleRun,
+    Started,
+    StartRun,
+)
 from lanewayd.store.run_rows import run_from_row, usage_json
 from lanewayd.store.session_rows import session_usage_of, tool_call_parameters
 from lanewayd.store.times import to_us
@@ -28,7 +38,7 @@ def start(transaction: Transaction, command: StartRun) -> Started:
     leaf_entry_id = at_start["leaf_entry_id"]
     if command.entries:
         _chain(transaction, _session_of(head), head.run_id, command.entries, leaf_entry_id)
-    merged, merged_events = collect(transaction, head, command.collected, command.now)
+    merged, merged_events = merge(transaction, head, command.collected, QueuePhase.COLLECTED, command.now)
     if command.dropped_count is not None:
         tell_of_dropped(transaction, head, command.dropped_count)
     growth = add_events(transaction, head, (_with_attempt(event, head.attempt + 1) for event in command.events))
@@ -61,7 +71,29 @@ def append(transaction: Transaction, command: AppendToRun) -> Appended:
         raise ClaimLost(f"{command.run_id} is {head.state} with claim {head.claim}, not running with {command.claim}")
     if head.last_seq + 1 != command.first_seq:
         raise ClaimLost(f"{command.run_id} has {head.last_seq} events, so {command.first_seq} cannot be the next")
+    end = command.changes[-1].end if command.changes else None
+    if end is not None and end.state is RunState.SUCCEEDED and transaction.one("select_attached", (head.run_id,)):
+        raise IntakeNotEmpty(f"messages wait to be taken in by {head.run_id}")
     return write_changes(transaction, head, command.changes)
+
+
+def inject(transaction: Transaction, command: InjectMessages) -> Injected:
+    """Take in what still waits for this run; see the command."""
+    head = run_head(transaction, command.run_id)
+    if head is None or head.state != RunState.RUNNING or head.claim != command.claim:
+        raise ClaimLost(f"{command.run_id} is not running with claim {command.claim}")
+    waiting = {row["run_id"] for row in transaction.all("select_attached", (head.run_id,))}
+    taken = [injection for injection in command.injections if injection.run_id in waiting]
+    merged, events = merge(transaction, head, [each.run_id for each in taken], QueuePhase.INJECTED, command.now)
+    append_entries(transaction, _session_of(head), head.run_id, [each.entry for each in taken])
+    injected = NewEvent(command.now, QueueChange(QueuePhase.INJECTED, host_run_id=head.run_id))
+    growth = add_events(transaction, head, [event for each in taken for event in (injected, each.said)])
+    row = {**_progress_parameters(()), **growth_parameters(growth), "accepted_no": head.accepted_no}
+    transaction.execute("update_run_grown", row)
+    earlier = {row["run_id"] for row in transaction.all("select_merged", (head.run_id,))}
+    known = [each.run_id for each in command.injections if each.run_id in earlier]
+    runs = [run for run in merged if run.run_id in known]
+    return Injected(tuple(runs), events + growth.events, head.last_seq + len(growth.events), tuple(known))
 
 
 def settle(transaction: Transaction, command: SettleRun) -> Appended:
@@ -97,9 +129,10 @@ def write_changes(transaction: Transaction, head: RunHead, changes: Sequence[Run
         transaction.execute("update_run_grown", row)
         return Appended(growth.events, None)
     write_end(transaction, head, end, row)
-    settled, events_of_settled = settle_merged(transaction, head, end, events[-1])
+    settled, settled_events = settle_merged(transaction, head, end, events[-1])
+    detached, detached_events = detach(transaction, head, end.ended_at)
     run = run_from_row(transaction.one("select_run_by_no", (head.accepted_no,)))
-    return Appended(growth.events + events_of_settled, run, settled)
+    return Appended(growth.events + settled_events + detached_events, run, settled, detached)
 
 
 def append_entries(

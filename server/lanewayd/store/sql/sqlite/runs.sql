@@ -10,7 +10,7 @@ INSERT INTO runs (
 ) VALUES (
     :accepted_no, :run_id, :tenant, :session_key, :session_id, :agent_id, :parent_run_id, :depth, :label, :lane,
     :priority, :model, :timeout_s, :traceparent, :state, :disposition, :queue_position, :accepted_at, :started_at, NULL,
-    0, 0, 0, 0, 0, '', NULL, '', '', '', 0, 1, :last_seq, :event_bytes, 0, :first_position, :last_position, '', 0
+    0, 0, 0, 0, 0, '', NULL, '', '', :host_run_id, 0, 1, :last_seq, :event_bytes, 0, :first_position, :last_position, '', 0
 );
 
 -- name: insert_run_texts
@@ -49,7 +49,7 @@ SELECT run_id, session_key FROM line;
 
 -- name: select_unended_of_session
 -- The runs that keep a session busy, oldest first.
-SELECT accepted_no, run_id, state
+SELECT accepted_no, run_id, state, host_run_id
 FROM runs
 WHERE tenant = ? AND session_key = ? AND ended_at IS NULL
 ORDER BY accepted_no;
@@ -58,7 +58,7 @@ ORDER BY accepted_no;
 -- The order in which they will start.
 SELECT accepted_no
 FROM runs
-WHERE tenant = ? AND session_key = ? AND ended_at IS NULL AND state = 'queued'
+WHERE tenant = ? AND session_key = ? AND ended_at IS NULL AND state = 'queued' AND host_run_id = ''
 ORDER BY accepted_no;
 
 -- name: select_merged
@@ -66,10 +66,31 @@ ORDER BY accepted_no;
 SELECT run_id FROM runs WHERE host_run_id = ? AND host_run_id <> '' AND ended_at IS NULL AND state = 'merged'
 ORDER BY accepted_no;
 
+-- name: select_attached
+-- The messages that wait to be taken in by a run, in the order in which they came.
+SELECT run_id FROM runs WHERE host_run_id = ? AND host_run_id <> '' AND ended_at IS NULL AND state = 'queued'
+ORDER BY accepted_no;
+
+-- name: select_steerable
+-- The run at work in a session, if messages may still go into it.
+SELECT * FROM run_rows
+WHERE
+    tenant = ? AND session_key = ? AND ended_at IS NULL AND state = 'running' AND intake_open = 1
+    AND abort_requested_at IS NULL;
+
+-- name: select_waiting_steers
+-- Messages of a session that were to steer and have no run to go into.
+SELECT r.run_id
+FROM runs AS r INNER JOIN run_texts AS t ON t.accepted_no = r.accepted_no
+WHERE
+    r.tenant = ? AND r.session_key = ? AND r.ended_at IS NULL AND r.state = 'queued' AND r.host_run_id = ''
+    AND json_extract(t.request_json, '$.queue_mode') = 'steer'
+LIMIT 1;
+
 -- name: select_queued_behind
 -- What waits in a session behind one of its runs, in the order in which it will start.
 SELECT * FROM run_rows
-WHERE tenant = ? AND session_key = ? AND ended_at IS NULL AND state = 'queued' AND accepted_no > ?
+WHERE tenant = ? AND session_key = ? AND ended_at IS NULL AND state = 'queued' AND host_run_id = '' AND accepted_no > ?
 ORDER BY accepted_no
 LIMIT ?;
 
@@ -78,9 +99,20 @@ LIMIT ?;
 SELECT r.run_id
 FROM runs AS r INNER JOIN run_texts AS t ON t.accepted_no = r.accepted_no
 WHERE
-    r.tenant = ? AND r.session_key = ? AND r.ended_at IS NULL AND r.state = 'queued'
+    r.tenant = ? AND r.session_key = ? AND r.ended_at IS NULL AND r.state = 'queued' AND r.host_run_id = ''
     AND json_extract(t.request_json, '$.queue_mode') = 'collect'
 ORDER BY r.accepted_no;
+
+-- name: update_run_detached
+-- The message waits on its own again.
+UPDATE runs
+SET
+    host_run_id = '',
+    last_seq = last_seq + :events,
+    event_bytes = event_bytes + :size_bytes,
+    first_position = CASE WHEN last_seq = 0 THEN :first_position ELSE first_position END,
+    last_position = max(last_position, :last_position)
+WHERE accepted_no = :accepted_no;
 
 -- name: update_run_merged
 -- The message is part of another run from now on.
@@ -136,6 +168,7 @@ SET
     started_at = coalesce(started_at, :now),
     charges = charges + CASE WHEN :recovered AND NOT handed_over THEN 1 ELSE 0 END,
     handed_over = 0,
+    intake_open = 1,
     last_seq = last_seq + :events,
     event_bytes = event_bytes + :size_bytes,
     first_position = CASE WHEN last_seq = 0 THEN :first_position ELSE first_position END,

@@ -11,6 +11,7 @@ SELECT
     (
         SELECT count(*) FROM runs AS r
         WHERE r.tenant = s.tenant AND r.session_key = s.session_key AND r.ended_at IS NULL AND r.state = 'queued'
+            AND r.host_run_id = ''
     ) AS queued_runs,
     coalesce(last_run.run_id, '') AS last_run_id,
     coalesce(last_run.state, '') AS last_state
@@ -31,6 +32,7 @@ SELECT
     (
         SELECT count(*) FROM runs AS r
         WHERE r.tenant = s.tenant AND r.session_key = s.session_key AND r.ended_at IS NULL AND r.state = 'queued'
+            AND r.host_run_id = ''
     ) AS queued_runs,
     coalesce(last_run.run_id, '') AS last_run_id,
     coalesce(last_run.state, '') AS last_state

@@ -208,7 +208,7 @@ export type AgentRequest = Message<"laneway.v1.AgentRequest"> & {
 
   /**
    * What the message does when the session is busy. Unspecified means the mode of the session, the channel or the
-   * service, else FOLLOWUP. STEER is refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until it is available.
+   * service, else STEER with `channel`, FOLLOWUP without.
    *
    * @generated from field: laneway.v1.QueueMode queue_mode = 12;
    */
@@ -1240,8 +1240,8 @@ export enum QueueMode {
   UNSPECIFIED = 0,
 
   /**
-   * Goes into the running run at its next step.
-   * Refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until queue modes are available.
+   * Goes into the running run at its next step: before its next tool calls, which are skipped, or its next model call.
+   * Where it cannot (nothing runs, or it asks for other tools or another model than that run has) it waits for a turn.
    *
    * @generated from enum value: QUEUE_MODE_STEER = 1;
    */
@@ -1263,8 +1263,7 @@ export enum QueueMode {
   COLLECT = 3,
 
   /**
-   * Aborts the running run and comes next.
-   * Refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until queue modes are available.
+   * Aborts the running run, and waits for its turn.
    *
    * @generated from enum value: QUEUE_MODE_INTERRUPT = 4;
    */

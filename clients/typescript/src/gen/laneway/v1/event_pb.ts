@@ -1220,14 +1220,14 @@ export enum QueuePhase {
   STARTED = 2,
 
   /**
-   * It is attached to the running run `host_run_id`. Not sent until queue modes are available.
+   * It waits to go into the running run `host_run_id`.
    *
    * @generated from enum value: QUEUE_PHASE_STEERED = 3;
    */
   STEERED = 3,
 
   /**
-   * It became part of `host_run_id`. In both logs. Not sent until queue modes are available.
+   * It became part of `host_run_id`. In both logs.
    *
    * @generated from enum value: QUEUE_PHASE_INJECTED = 4;
    */
@@ -1241,7 +1241,7 @@ export enum QueuePhase {
   COLLECTED = 5,
 
   /**
-   * `host_run_id` ended without it; it is queued again. Not sent until queue modes are available.
+   * `host_run_id` ended without it; it is queued again.
    *
    * @generated from enum value: QUEUE_PHASE_DETACHED = 6;
    */
