@@ -111,7 +111,7 @@ async def test_every_field_of_a_message_is_either_honoured_or_refused(service: R
         "message", "agent_id", "session_key", "session_id", "idempotency_key", "model", "timeout", "lane", "priority",
         "channel", "to", "account_id", "thread_id", "extra_system_prompt", "label", "provenance", "tools_allow",
         "tools_deny", "max_turns", "max_output_tokens", "temperature", "seed", "response_schema", "thinking",
-        "parent_run_id", "metadata",
+        "parent_run_id", "metadata", "queue_mode",
     }  # fmt: skip
     fields = {field.name for field in agent_pb2.AgentRequest.DESCRIPTOR.fields}
     assert honoured | {field for field, _ in NOT_YET} == fields

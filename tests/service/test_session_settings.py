@@ -101,13 +101,6 @@ REFUSED = [
     (update(), grpc.StatusCode.INVALID_ARGUMENT, "FIELD_INVALID", "update_mask", "empty; name what to set: model,"),
     (update("shoe"), grpc.StatusCode.INVALID_ARGUMENT, "FIELD_INVALID", "update_mask", "'shoe'"),
     (update("usage"), grpc.StatusCode.INVALID_ARGUMENT, "FIELD_INVALID", "update_mask", "'usage'"),
-    (
-        update(queue_mode=agent_pb2.QUEUE_MODE_STEER),
-        grpc.StatusCode.UNIMPLEMENTED,
-        "NOT_AVAILABLE_YET",
-        "queue_mode",
-        "queue_mode",
-    ),
     (update(label="x" * 513), grpc.StatusCode.INVALID_ARGUMENT, "FIELD_INVALID", "label", "512"),
     (update(thinking=99), grpc.StatusCode.INVALID_ARGUMENT, "ENUM_UNKNOWN", "thinking", "99"),
     (update(model="mock"), grpc.StatusCode.INVALID_ARGUMENT, "MODEL_UNKNOWN", "model", "provider/model"),

@@ -79,7 +79,6 @@ REFUSED = [
     (("session_key",), {}, "FIELD_INVALID", "update_mask", "'session_key'"),
     (("usage.input_tokens",), {}, "FIELD_INVALID", "update_mask", "'usage.input_tokens'"),
     (("x" * 5000,), {}, "FIELD_INVALID", "update_mask", "'" + "x" * 64 + "'"),
-    (("queue_mode",), {"queue_mode": "QUEUE_MODE_STEER"}, "NOT_AVAILABLE_YET", "queue_mode", "queue_mode"),
     (("queue_mode",), {"queue_mode": 99}, "ENUM_UNKNOWN", "queue_mode", "99"),
     (("model",), {"model": "x" * 513}, "FIELD_INVALID", "model", "512"),
     (("label",), {"label": "ü" * 257}, "FIELD_INVALID", "label", "512"),
