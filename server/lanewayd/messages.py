@@ -173,7 +173,14 @@ class Attachment:
         """Whether a model with eyes can look at it."""
         return self.mime_type in IMAGE_TYPES
 
+    @property
+    def is_text(self) -> bool:
+        """Whether its content can stand in a prompt."""
+        return self.size_bytes <= MAX_TEXT_FILE_BYTES and self.mime_type.startswith(TEXT_TYPES)
 
+
+MAX_TEXT_FILE_BYTES = 256 * 1024
+TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 

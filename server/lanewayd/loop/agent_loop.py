@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from lanewayd.loop.answer_schema import AnswerSchema
 from lanewayd.loop.incomplete import Conduct
-from lanewayd.loop.interface import LoopEnd, LoopStart, Recorder, Steering, StepGate
+from lanewayd.loop.interface import Contents, LoopEnd, LoopStart, Recorder, Steering, StepGate
 from lanewayd.loop.limits import NO_BUDGET, Budget, budget_error, no_tools_error, turn_cap_error
 from lanewayd.loop.structured import AnswerJudge
 from lanewayd.loop.tool_calls import ToolBatch
@@ -30,6 +30,8 @@ class LoopPlan:
     tools: tuple[ToolSpec, ...] = ()
     lacks_tools: bool = False
     """The run's own policy has left it none."""
+    contents: Contents | None = None
+    """Reads what attachments hold; None = their names are all that there is."""
     budget: Budget = NO_BUDGET
     max_output_tokens: int = 0
     temperature: float | None = None
@@ -77,7 +79,7 @@ class AgentLoop:
             if error is not None:
                 return LoopEnd(error=error)
             messages.extend(await self._steered())
-            outcome = await self._turn.call(self._request(messages), self._conduct(turns))
+            outcome = await self._turn.call(await self._request(messages), self._conduct(turns))
             turns += 1
             if isinstance(outcome, Failed):
                 return LoopEnd(outcome.partial, outcome.error)
@@ -122,12 +124,13 @@ class AgentLoop:
     def _conduct(self, turns: int) -> Conduct:
         return Conduct(is_replay_safe=not self._batch.has_side_effects, has_output=turns > 0)
 
-    def _request(self, messages: list[Message]) -> ModelRequest:
+    async def _request(self, messages: list[Message]) -> ModelRequest:
         """What the model is asked; the turn puts into it what depends on the model."""
         return ModelRequest(
             model="",
             system=self._plan.system,
             messages=(*messages, *self._judge.aside),
+            contents=await self._plan.contents.of(messages) if self._plan.contents is not None else {},
             tools=self._plan.tools,
             idle_timeout_cap_s=self._plan.remaining_s(),
             max_output_tokens=self._plan.max_output_tokens,

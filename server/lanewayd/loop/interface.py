@@ -1,6 +1,6 @@
 """What the loop needs from the run it works for: a recorder of what happens, and a gate it passes before each step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -65,6 +65,13 @@ class Steering(Protocol):
 
     async def take(self) -> tuple[UserMessage, ...]:
         """What waits, in the order of arrival, stored as part of the run; empty when all was withdrawn."""
+
+
+class Contents(Protocol):
+    """What attachments hold."""
+
+    async def of(self, messages: Sequence[Message]) -> Mapping[str, bytes]:
+        """By `Attachment.blob_hash`; what is not there is named to the model only."""
 
 
 class Workplace(Protocol):

@@ -21,8 +21,8 @@ def shown_messages(request: ModelRequest, types: Set[str] = IMAGE_TYPES) -> tupl
     """The request's messages; what is left in a message's `attachments` goes to the model as images beside its text.
 
     `types` are those that the family takes. Each attachment left is of one of them, and its content, not empty, is in
-    `request.images`. Every other attachment
-    became a line of the text that names it and says why it cannot be seen. Idempotent.
+    `request.contents`. A text file whose content is there stands in the text, in a block that names it. Every other
+    attachment became a line of the text that names it and says why it cannot be seen. Idempotent.
     """
     messages = request.messages
     if not any(isinstance(message, UserMessage) and message.attachments for message in messages):
@@ -38,7 +38,7 @@ def shown_messages(request: ModelRequest, types: Set[str] = IMAGE_TYPES) -> tupl
 
 def image_base64(request: ModelRequest, image: Attachment) -> str:
     """The content of an attachment that `shown_messages` left, as the JSON of every family holds it."""
-    return b64encode(request.images[image.blob_hash]).decode("ascii")
+    return b64encode(request.contents[image.blob_hash]).decode("ascii")
 
 
 def _oldest_with_images(messages: Sequence[Message]) -> int:
@@ -60,7 +60,9 @@ def _shown(message: UserMessage, request: ModelRequest, types: Set[str], *, is_o
     images: list[Attachment] = []
     notes: list[str] = []
     for attachment in message.attachments:
-        if hindrance := _hindrance(attachment, request, types, is_old=is_old):
+        if (block := _text_block(attachment, request)) is not None:
+            notes.append(block)
+        elif hindrance := _hindrance(attachment, request, types, is_old=is_old):
             notes.append(f"[{_name(attachment)}: {hindrance}]")
         else:
             images.append(attachment)
@@ -68,6 +70,18 @@ def _shown(message: UserMessage, request: ModelRequest, types: Set[str], *, is_o
         return message
     text = "\n".join([*([message.text] if message.text.strip() else []), *notes])
     return replace(message, text=text, attachments=tuple(images))
+
+
+def _text_block(attachment: Attachment, request: ModelRequest) -> str | None:
+    """A text file as the model reads it; None when it is none, or its content is not here."""
+    content = request.contents.get(attachment.blob_hash)
+    if not attachment.is_text or content is None:
+        return None
+    text = content.decode("utf-8", "replace")
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"[{_name(attachment)}]\n{fence}\n{text}\n{fence}"
 
 
 def _hindrance(attachment: Attachment, request: ModelRequest, types: Set[str], *, is_old: bool) -> str:
@@ -80,7 +94,7 @@ def _hindrance(attachment: Attachment, request: ModelRequest, types: Set[str], *
         return f"attached image, not shown because this model does not take {attachment.mime_type}"
     if is_old:
         return "attached image, already processed"
-    if not request.images.get(attachment.blob_hash):
+    if not request.contents.get(attachment.blob_hash):
         return "attached image, its content is not available"
     return ""
 

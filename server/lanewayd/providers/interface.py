@@ -45,8 +45,8 @@ class ModelRequest:
     seed: int | None = None
     response_schema: Mapping[str, Any] | None = None
     """JSON Schema of the answer; a family with a feature of its own for it says it there, the others say nothing."""
-    images: Mapping[str, bytes] = field(default_factory=dict)
-    """Contents by `Attachment.blob_hash`; an attachment whose content is not here is named in the text only."""
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    """Of attachments, by `blob_hash`; one whose content is not here is named in the text only."""
     cache_key: str = ""
     """The same for all calls of a session; helps services that cache prompts by a key. "" = none."""
     cache_retention: str = "short"

@@ -31,14 +31,15 @@ class Opening:
 async def opening_of(run: Run, collaborators: Collaborators) -> Opening:
     """Of a run that was queued. Raises StoreUnavailable."""
     if run.request.queue_mode != QueueMode.COLLECT:
-        return _opening(run, collaborators, valid_text(run.request.message))
+        return _opening(run, collaborators, UserMessage(valid_text(run.request.message), run.request.attachments))
     waiting = await collaborators.store.waiting_behind(run, MOST_COLLECTED - 1)
     members = waiting.runs[: collectable(run.request, [each.request for each in waiting.runs])]
     text = collected_prompt(
         [WaitingMessage(each.run_id, valid_text(each.request.message)) for each in (run, *members)],
         DroppedMessages(waiting.dropped_count, tuple(valid_text(each.request.message) for each in waiting.dropped)),
     )
-    return _opening(run, collaborators, text, members, waiting.dropped_count)
+    attachments = tuple(attachment for each in (run, *members) for attachment in each.request.attachments)
+    return _opening(run, collaborators, UserMessage(text, attachments), members, waiting.dropped_count)
 
 
 def opening_of_recovered(run: Run, collaborators: Collaborators) -> Opening:
@@ -51,15 +52,15 @@ def opening_of_recovered(run: Run, collaborators: Collaborators) -> Opening:
 def _opening(
     run: Run,
     collaborators: Collaborators,
-    text: str,
+    said: UserMessage,
     members: Sequence[Run] = (),
     dropped_count: int | None = None,
 ) -> Opening:
-    now, ids, said = collaborators.clock.now(), collaborators.ids, UserMessage(text)
+    now, ids = collaborators.clock.now(), collaborators.ids
     provider, _, model = run.request.model.partition("/")
     start = Lifecycle(LifecyclePhase.START, RunState.RUNNING.value, started_at=now, provider=provider, model=model)
     entry = NewEntry(ids.entry(), now, EntryKind.USER, user_body(said))
-    cut = cut_utf8(text, MAX_TEXT_BYTES)
+    cut = cut_utf8(said.text, MAX_TEXT_BYTES)
     message = MessageEnded(
         ids.message(), "user", entry.entry_id, cut.text, truncated=cut.truncated, total_bytes=cut.total_bytes
     )

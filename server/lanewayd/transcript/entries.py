@@ -4,11 +4,13 @@ The only place that knows the shape of `body_json`. Text is stored as valid UTF-
 """
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from lanewayd.messages import (
     AssistantBlock,
     AssistantMessage,
+    Attachment,
     Message,
     Reasoning,
     StopReason,
@@ -29,7 +31,9 @@ def _dump(body: dict[str, Any]) -> str:
 
 def user_body(message: UserMessage) -> str:
     """The body of a user entry."""
-    return _dump({"content": [{"type": "text", "text": message.text}]})
+    content: list[dict[str, Any]] = [{"type": "text", "text": message.text}]
+    content += [{"type": "attachment", **asdict(attachment)} for attachment in message.attachments]
+    return _dump({"content": content})
 
 
 def assistant_body(message: AssistantMessage, message_id: str) -> str:
@@ -69,7 +73,7 @@ def message_of(entry: Entry) -> Message | None:
     """The message a model sees for `entry`; None for an entry that is no message (reset)."""
     body = json.loads(entry.body_json)
     if entry.kind is EntryKind.USER:
-        return UserMessage(_text_of(body))
+        return UserMessage(_text_of(body), _attachments_of(body))
     if entry.kind is EntryKind.ASSISTANT:
         return AssistantMessage(
             content=tuple(_block_of(block) for block in body["content"]),
@@ -92,6 +96,14 @@ def message_of(entry: Entry) -> Message | None:
 
 def _text_of(body: dict[str, Any]) -> str:
     return "".join(part["text"] for part in body["content"] if part["type"] == "text")
+
+
+def _attachments_of(body: dict[str, Any]) -> tuple[Attachment, ...]:
+    return tuple(
+        Attachment(part["name"], part["mime_type"], part["blob_hash"], part["size_bytes"])
+        for part in body["content"]
+        if part["type"] == "attachment"
+    )
 
 
 def _block_json(block: AssistantBlock) -> dict[str, Any]:

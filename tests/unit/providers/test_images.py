@@ -1,10 +1,12 @@
 """What a model is shown of the files that came with messages."""
 
 from base64 import b64decode
+from dataclasses import replace
 
 import pytest
 
 from lanewayd.messages import (
+    MAX_TEXT_FILE_BYTES,
     AssistantMessage,
     Attachment,
     Message,
@@ -23,8 +25,8 @@ CAT = Attachment("cat.png", "image/png", "hash-of-cat", 3)
 CONTENTS = {CAT.blob_hash: b"\x89PN"}
 
 
-def asked(*messages: Message, facts: ModelFacts = EYES, images: dict[str, bytes] = CONTENTS) -> ModelRequest:
-    return ModelRequest("m", "", messages, facts=facts, images=images)
+def asked(*messages: Message, facts: ModelFacts = EYES, contents: dict[str, bytes] = CONTENTS) -> ModelRequest:
+    return ModelRequest("m", "", messages, facts=facts, contents=contents)
 
 
 def answered(stop: StopReason = StopReason.STOP) -> Message:
@@ -47,7 +49,7 @@ def test_messages_without_attachments_are_the_same_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attachment", "facts", "images", "note"),
+    ("attachment", "facts", "contents", "note"),
     [
         (CAT, ModelFacts(), CONTENTS, "[cat.png: attached image, not shown because this model does not take images]"),
         (CAT, EYES, {}, "[cat.png: attached image, its content is not available]"),
@@ -62,11 +64,29 @@ def test_messages_without_attachments_are_the_same_object() -> None:
     ],
 )
 def test_what_cannot_be_shown_is_named_in_the_text(
-    attachment: Attachment, facts: ModelFacts, images: dict[str, bytes], note: str
+    attachment: Attachment, facts: ModelFacts, contents: dict[str, bytes], note: str
 ) -> None:
     for text, expected in (("look", f"look\n{note}"), (" ", note)):
-        request = asked(UserMessage(text, (attachment,)), facts=facts, images=images)
+        request = asked(UserMessage(text, (attachment,)), facts=facts, contents=contents)
         assert shown_messages(request) == (UserMessage(expected),)
+
+
+@pytest.mark.parametrize(
+    ("content", "fence"), [(b"a = 1", "```"), (b"```py\na = 1\n```", "````"), (b"\xff", "```"), (b"", "```")]
+)
+def test_a_text_file_stands_in_the_text_in_a_block_that_names_it(content: bytes, fence: str) -> None:
+    attachment = Attachment("a.py", "text/x-python", "h", len(content))
+    request = asked(UserMessage("read this", (attachment,)), facts=ModelFacts(), contents={"h": content})
+    (shown,) = shown_messages(request)
+    text = content.decode("utf-8", "replace")
+    assert shown == UserMessage(f"read this\n[a.py]\n{fence}\n{text}\n{fence}")
+    assert shown_messages(replace(request, messages=(shown,))) == (shown,)
+
+
+def test_a_text_file_too_long_for_a_prompt_is_only_named() -> None:
+    attachment = Attachment("a.txt", "text/plain", "h", MAX_TEXT_FILE_BYTES + 1)
+    (shown,) = shown_messages(asked(UserMessage("read this", (attachment,)), contents={"h": b"x"}))
+    assert shown == UserMessage("read this\n[a.txt: attached file, text/plain, 262145 bytes]")
 
 
 def test_images_of_the_current_and_the_last_three_completed_turns_are_shown() -> None:

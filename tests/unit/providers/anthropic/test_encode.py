@@ -114,7 +114,7 @@ def test_images_stand_in_front_of_what_is_said_of_them() -> None:
             [f"[cat.png: {UNSEEN}]"],
         ),
     ):
-        turns = sent(*messages, facts=facts, images=contents)
+        turns = sent(*messages, facts=facts, contents=contents)
         assert [block.get("text", block) for block in turns[0]["content"]] == first
         assert [block.get("text", block) for block in turns[2]["content"]] == last
 
@@ -216,11 +216,11 @@ def test_any_conversation_becomes_a_request_that_a_strict_service_takes(
     messages: tuple[Message, ...], accepts_images: bool, level: ThinkingLevel | None, model: str
 ) -> None:
     facts = ModelFacts(accepts_images=accepts_images)
-    request = ModelRequest(model, "s", messages, SPECS, facts=facts, thinking=level, images=IMAGES)
+    request = ModelRequest(model, "s", messages, SPECS, facts=facts, thinking=level, contents=IMAGES)
     body = encode_request(request)
     turns = check_request(body)
     assert encode_request(request) == body
     assert accepts_images or b'"type":"image"' not in body
     repaired, images = transcript_of(turns, model)
-    again = ModelRequest(model, "s", repaired, SPECS, facts=facts, thinking=level, images=images)
+    again = ModelRequest(model, "s", repaired, SPECS, facts=facts, thinking=level, contents=images)
     assert json.loads(encode_request(again)) == json.loads(body)

@@ -292,10 +292,10 @@ def test_any_transcript_makes_a_legal_request_and_repairing_that_changes_nothing
     messages: tuple[Message, ...], model: str, accepts_images: bool
 ) -> None:
     facts = ModelFacts(accepts_images=accepts_images)
-    body = encode_request(ModelRequest(model, "", messages, facts=facts, images=IMAGES))
+    body = encode_request(ModelRequest(model, "", messages, facts=facts, contents=IMAGES))
     contents = json.loads(body.decode())["contents"]
     check_contents(contents, model)
     assert accepts_images or b'"inlineData"' not in body
     repaired, images = transcript_of(contents, model)
-    again = encode_request(ModelRequest(model, "", repaired, facts=facts, images=images))
+    again = encode_request(ModelRequest(model, "", repaired, facts=facts, contents=images))
     assert json.loads(again)["contents"] == contents

@@ -174,8 +174,8 @@ def test_images_stand_in_front_of_what_is_said_of_them() -> None:
     image = {"inlineData": {"mimeType": "image/png", "data": "cG5n"}}
     note = "[b.gif: attached image, not shown because this model does not take image/gif]"
     contents = {"p": b"png", "g": b"gif"}
-    request = ModelRequest(FLASH, "", messages, facts=ModelFacts(accepts_images=True), images=contents)
+    request = ModelRequest(FLASH, "", messages, facts=ModelFacts(accepts_images=True), contents=contents)
     parts = [turn["parts"] for turn in json.loads(encode_request(request))["contents"]]
     assert parts == [[image, {"text": f"look\n{note}"}], [{"text": "ok"}], [image]]
-    blind = ModelRequest(FLASH, "", messages, images=contents)
+    blind = ModelRequest(FLASH, "", messages, contents=contents)
     assert b"inlineData" not in encode_request(blind)

@@ -15,7 +15,7 @@ from lanewayd.providers.ollama.encode import encode_request
 
 
 def asked(messages: tuple[Message, ...], facts: ModelFacts, model: str = MODEL) -> ModelRequest:
-    return ModelRequest(model, "s", messages, facts=facts, images=IMAGES)
+    return ModelRequest(model, "s", messages, facts=facts, contents=IMAGES)
 
 
 @settings(max_examples=200, deadline=None)

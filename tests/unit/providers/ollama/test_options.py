@@ -102,7 +102,7 @@ def test_an_answer_is_held_to_a_schema_where_no_tools_are_offered(tools: tuple[T
 
 
 def user_message(message: UserMessage, facts: ModelFacts) -> Any:
-    request = ModelRequest("m1", "", (message,), facts=facts, images={CAT.blob_hash: b"\x89PN"})
+    request = ModelRequest("m1", "", (message,), facts=facts, contents={CAT.blob_hash: b"\x89PN"})
     return json.loads(encode_request(request))["messages"][0]
 
 

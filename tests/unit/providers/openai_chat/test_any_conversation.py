@@ -20,7 +20,7 @@ _REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 
 
 def asked(messages: tuple[Message, ...], model: str, facts: ModelFacts) -> ModelRequest:
-    return ModelRequest(model, "s", messages, facts=facts, images=IMAGES)
+    return ModelRequest(model, "s", messages, facts=facts, contents=IMAGES)
 
 
 def check(sent: list[dict[str, Any]], legal_id: str, *, sees: bool) -> None:

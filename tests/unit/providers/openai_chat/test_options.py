@@ -150,7 +150,7 @@ def test_the_manners_of_a_service_follow_from_its_name_and_host(
 
 
 def user_content(message: UserMessage, facts: ModelFacts) -> Any:
-    request = ModelRequest("m1", "", (message,), facts=facts, images={CAT.blob_hash: b"\x89PN"})
+    request = ModelRequest("m1", "", (message,), facts=facts, contents={CAT.blob_hash: b"\x89PN"})
     return json.loads(encode_request(request, UNKNOWN_SERVICE))["messages"][0]["content"]
 
 

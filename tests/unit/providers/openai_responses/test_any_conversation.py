@@ -16,7 +16,7 @@ from lanewayd.providers.openai_responses.encode import encode_request
 
 
 def asked(messages: tuple[Message, ...], model: str = MODEL, *, sees: bool = False) -> ModelRequest:
-    return ModelRequest(model, "s", messages, facts=ModelFacts(accepts_images=sees), images=IMAGES)
+    return ModelRequest(model, "s", messages, facts=ModelFacts(accepts_images=sees), contents=IMAGES)
 
 
 def _check_items(items: list[dict[str, Any]], *, sees: bool = False) -> None:

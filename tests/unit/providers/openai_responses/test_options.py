@@ -75,7 +75,7 @@ def test_models_that_are_known_not_to_think_are_not_asked_for_their_reasoning() 
 
 
 def user_content(message: UserMessage, facts: ModelFacts) -> Any:
-    request = ModelRequest("m1", "", (message,), facts=facts, images={CAT.blob_hash: b"\x89PN"})
+    request = ModelRequest("m1", "", (message,), facts=facts, contents={CAT.blob_hash: b"\x89PN"})
     return json.loads(encode_request(request, provider="acme"))["input"][0]["content"]
 
 
