@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lanewayd.messages import (
     AssistantMessage,
+    Attachment,
     Message,
     Reasoning,
     StopReason,
@@ -81,6 +82,12 @@ def test_whatever_a_message_holds_its_body_is_valid_utf8_and_stays_the_same_when
 def test_a_lone_surrogate_becomes_the_replacement_character_and_a_pair_its_character() -> None:
     assert message_of(stored(UserMessage("a\ud800b"))) == UserMessage("a\ufffdb")
     assert message_of(stored(UserMessage("\ud83d\ude00"))) == UserMessage("😀")
+
+
+def test_a_user_message_keeps_its_attachments() -> None:
+    cat = Attachment("cat.png", "image/png", "ab" * 32, 70)
+    message = UserMessage("look", (cat, Attachment("", "", "cd" * 32, 1)))
+    assert message_of(stored(message)) == message
 
 
 @settings(deadline=None, derandomize=True)
