@@ -182,7 +182,7 @@ def test_fields_that_are_called_unavailable_are_those_that_are_refused() -> None
         except FieldError as error:
             if error.code is ErrorCode.NOT_AVAILABLE_YET:
                 refused.add(each.name)
-    assert len(refused) > 5
+    assert refused
     assert named == refused
 
 

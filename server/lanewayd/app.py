@@ -41,6 +41,7 @@ from lanewayd.runs.settling import Settling
 from lanewayd.runs.supervision import Supervision
 from lanewayd.runs.watches import RunWatches
 from lanewayd.settings_schema import Settings
+from lanewayd.store.blobs import Blobs
 from lanewayd.store.opening import OpenOptions
 from lanewayd.store.sqlite import SqliteStore
 from lanewayd.store.writer_interface import CommitGate
@@ -214,6 +215,7 @@ class Service:
         )
         self._collaborators = Collaborators(
             store=self._store,
+            blobs=Blobs(settings.home / "blobs"),
             clock=clock,
             ids=self._seams.ids,
             locks=SessionLocks(
@@ -274,6 +276,7 @@ class Service:
                 runs_max_age=timedelta(days=settings.runs.retention.max_age_days),
             ),
             store=self._store,
+            blobs=self._collaborators.blobs,
             clock=clock,
         )
 
@@ -366,6 +369,8 @@ def _limits(settings: Settings) -> Limits:
         metadata_keys=limits.max_metadata_keys,
         metadata_text_bytes=limits.max_metadata_bytes,
         extra_system_prompt_bytes=limits.max_extra_system_prompt_bytes,
+        attachment_bytes=limits.max_attachment_bytes,
+        attachments_bytes=limits.max_attachments_bytes,
     )
 
 

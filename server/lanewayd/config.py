@@ -232,10 +232,11 @@ def _check_together(settings: Settings) -> None:
     _check_providers(settings)
     _check_auth_order(settings)
     limits = settings.limits
-    if limits.max_receive_bytes < limits.max_message_bytes + limits.max_extra_system_prompt_bytes + MIB:
+    largest = limits.max_message_bytes + limits.max_extra_system_prompt_bytes + limits.max_attachments_bytes
+    if limits.max_receive_bytes < largest + MIB:
         raise StartupError(
-            "`limits.max_receive_bytes` must lie above `max_message_bytes` and `max_extra_system_prompt_bytes` "
-            "together, with 1 MiB to spare: beyond it requests are refused without a reason"
+            "`limits.max_receive_bytes` must lie above `max_message_bytes`, `max_extra_system_prompt_bytes` and "
+            "`max_attachments_bytes` together, with 1 MiB to spare: beyond it requests are refused without a reason"
         )
     if settings.drain.park_s > settings.drain.timeout_s:
         raise StartupError("`drain.park_s` must not exceed `drain.timeout_s`: it is the last part of it")

@@ -110,8 +110,9 @@ class LimitSettings:
     max_metadata_bytes: int = setting(512, low=1, high=65_536)
     """Of each key and of each value."""
     max_extra_system_prompt_bytes: int = setting(64 * 1024, low=0, high=30 * MIB)
-    max_attachment_bytes: int | None = later()
-    max_attachments_bytes: int | None = later()
+    max_attachment_bytes: int = setting(20 * MIB, low=0, high=200 * MIB)
+    max_attachments_bytes: int = setting(25 * MIB, low=0, high=200 * MIB)
+    """All of one message."""
     max_receive_bytes: int = setting(32 * MIB, low=MIB, high=256 * MIB)
     """The transport's limit of one request; it must lie above all others."""
     max_queued_runs: int = setting(10_000, low=1)

@@ -78,7 +78,6 @@ async def test_a_request_with_a_bad_field_is_refused_and_changes_nothing(
 
 
 NOT_YET: list[tuple[str, Any]] = [
-    ("attachments", [agent_pb2.Attachment(name="a", mime_type="text/plain", data=b"x")]),
     ("deliver", True),
     ("best_effort_deliver", True),
     ("prompt_mode", agent_pb2.PROMPT_MODE_MINIMAL),
@@ -111,7 +110,7 @@ async def test_every_field_of_a_message_is_either_honoured_or_refused(service: R
         "message", "agent_id", "session_key", "session_id", "idempotency_key", "model", "timeout", "lane", "priority",
         "channel", "to", "account_id", "thread_id", "extra_system_prompt", "label", "provenance", "tools_allow",
         "tools_deny", "max_turns", "max_output_tokens", "temperature", "seed", "response_schema", "thinking",
-        "parent_run_id", "metadata", "queue_mode",
+        "parent_run_id", "metadata", "queue_mode", "attachments",
     }  # fmt: skip
     fields = {field.name for field in agent_pb2.AgentRequest.DESCRIPTOR.fields}
     assert honoured | {field for field, _ in NOT_YET} == fields

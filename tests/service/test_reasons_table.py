@@ -13,6 +13,7 @@ COVERED = {
     "MALFORMED_MESSAGE": "test_reasons.py::test_bytes_that_are_no_message_are_refused_with_a_reason",
     "MESSAGE_EMPTY": REASONS,
     "MESSAGE_TOO_LONG": REASONS,
+    "ATTACHMENT_TOO_LARGE": "test_attachments.py::test_a_file_that_cannot_be_is_refused_and_changes_nothing",
     "SESSION_KEY_MALFORMED": REASONS,
     "IDEMPOTENCY_KEY_MALFORMED": REASONS,
     "TIMEOUT_INVALID": REASONS,
@@ -60,7 +61,6 @@ COVERED = {
 }
 
 WAITS_FOR = {
-    "ATTACHMENT_TOO_LARGE": "attachments",
     "APPROVAL_NOT_FOUND": "approvals",
     "APPROVAL_RESOLVED": "approvals",
     "APPROVAL_WITHDRAWN": "approvals",

@@ -281,7 +281,6 @@ def test_a_wrong_value_is_answered_with_name_place_and_expectation(
     [
         ("[store]\nurl = 'postgresql://u:secret@h/db'", "store.url"),
         ("[queue.by_channel]\nmail = 'collect'", "queue.by_channel"),
-        ("[limits]\nmax_attachment_bytes = 1", "limits.max_attachment_bytes"),
         ("[rpc]\ndebug_services = true", "rpc.debug_services"),
         ("[diagnostics]\nenabled = true", "diagnostics.enabled"),
     ],

@@ -9,6 +9,7 @@ import json
 from laneway.v1 import agent_pb2
 from lanewayd.errors import ErrorCode, FieldError
 from lanewayd.records import Priority
+from lanewayd.rpc.attachments import new_attachments
 from lanewayd.rpc.convert import check_enum, duration_s, refuse_yet
 from lanewayd.rpc.limits import Limits
 from lanewayd.rpc.request_fields import check_session_key, check_size
@@ -44,7 +45,6 @@ _ENUM_FIELDS = {
 }
 
 _REFUSED_WHEN_SET = (
-    "attachments",
     "deliver",
     "best_effort_deliver",
     "prompt_mode",
@@ -102,6 +102,7 @@ def new_message(request: agent_pb2.AgentRequest, *, tenant: str, traceparent: st
         provenance_json=_provenance_json(request, limits),
         traceparent=traceparent,
         metadata=dict(request.metadata),
+        attachments=new_attachments(request.attachments, limits),
         **{field: getattr(request, field) for field in _NAME_FIELDS},
     )
 
@@ -131,8 +132,8 @@ def _check_texts(request: agent_pb2.AgentRequest, limits: Limits) -> None:
         raise FieldError(
             ErrorCode.MESSAGE_TOO_LONG, "message", f"A message has at most {limits.message_bytes:,} bytes."
         )
-    if not request.message.strip():
-        raise FieldError(ErrorCode.MESSAGE_EMPTY, "message", "A message needs a text.")
+    if not request.message.strip() and not request.attachments:
+        raise FieldError(ErrorCode.MESSAGE_EMPTY, "message", "A message needs a text or an attachment.")
     check_size(request.extra_system_prompt, "extra_system_prompt", limits.extra_system_prompt_bytes)
     for field in _NAME_FIELDS:
         check_size(getattr(request, field), field, limits.name_bytes)

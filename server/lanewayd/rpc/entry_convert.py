@@ -105,8 +105,16 @@ def _text_blocks(body: Mapping[str, Any], room: _Room) -> list[session_pb2.Conte
         has_block = room.has_block()  # before the text, which may take all the room there is
         text = room.fit(block.get("text") or "")
         if has_block:
-            blocks.append(session_pb2.ContentBlock(text=text))
+            blocks.append(session_pb2.ContentBlock(text=text, attachment=_attachment(block)))
     return blocks
+
+
+def _attachment(block: Mapping[str, Any]) -> session_pb2.AttachmentReference | None:
+    if block.get("type") != "attachment":
+        return None
+    return session_pb2.AttachmentReference(
+        name=name(block["name"]), mime_type=name(block["mime_type"]), hash=block["blob_hash"], size=block["size_bytes"]
+    )
 
 
 def _assistant(body: Mapping[str, Any], room: _Room) -> session_pb2.AssistantEntry:

@@ -43,6 +43,9 @@ class Limits:
     extra_system_prompt_bytes: int = 64 * KIB
     response_schema_bytes: int = 64 * KIB
     """As JSON."""
+    attachment_bytes: int = 20 * MIB
+    attachments_bytes: int = 25 * MIB
+    """All of one message."""
     name_bytes: int = MAX_NAME_BYTES
     """Each short text that is kept: agent, model, lane, label, route, provenance, names of tools."""
     tool_names: int = 1024

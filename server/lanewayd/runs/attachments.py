@@ -1,19 +1,12 @@
 """The contents of attachments that a model call may need: read from the disk before it, bounded, kept nowhere."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from lanewayd.messages import Message, UserMessage
+from lanewayd.runs.collaborators import BlobReader
 
 MAX_CALL_BYTES = 25 * 1024 * 1024
 """Contents in one model call; the newest attachments come first."""
-
-
-class BlobReader(Protocol):
-    """The files of attachments."""
-
-    async def read(self, blob_hash: str) -> bytes | None:
-        """None: it is not there any more, or cannot be read."""
 
 
 class Attachments:

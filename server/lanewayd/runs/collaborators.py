@@ -1,6 +1,7 @@
 """What every run of this process works with, given once by app."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -34,6 +35,26 @@ class Workshop(Protocol):
         """The folder of an agent, as the model is told of it."""
 
 
+class BlobReader(Protocol):
+    """Reads the files of attachments."""
+
+    async def read(self, blob_hash: str) -> bytes | None:
+        """None: it is not there any more, or cannot be read."""
+
+
+class BlobFiles(BlobReader, Protocol):
+    """The files of attachments; see store/blobs.py."""
+
+    def holding(self, contents: Sequence[bytes]) -> AbstractContextManager[list[str]]:
+        """The names of contents; none of these files is swept away until the block ends."""
+
+    async def put(self, name: str, content: bytes) -> None:
+        """Have a synced file of this content, whose name is held. Raises StoreUnavailable."""
+
+    async def sweep(self, named: Callable[[], Awaitable[set[str]]]) -> int:
+        """Remove the files that no row names and nobody holds; how many those were. Raises what `named` raises."""
+
+
 class EventSanitiser(Protocol):
     """How the texts of a tool call look in events: cut, and without secrets (R-1.101)."""
 
@@ -60,6 +81,7 @@ class Collaborators:
     """One object for all runs."""
 
     store: Store
+    blobs: BlobFiles
     clock: Clock
     ids: Ids
     locks: SessionLocks

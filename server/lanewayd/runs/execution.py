@@ -21,6 +21,7 @@ from lanewayd.messages import RunError, Usage, UserMessage
 from lanewayd.models.candidates import Candidate
 from lanewayd.prompt.system_prompt import system_prompt
 from lanewayd.records import RunRequest, ToolCallRow, ToolCallState
+from lanewayd.runs.attachments import Attachments
 from lanewayd.runs.backoff import until_answered
 from lanewayd.runs.call_rows import call_of, requested_again
 from lanewayd.runs.collaborators import Collaborators
@@ -130,6 +131,7 @@ class Execution:
         run, recorder, clock, gate = self._run, self._recorder, self._with.clock, self._with.gate
         plan = LoopPlan(
             tools=self._toolset.specs,
+            contents=Attachments(self._with.blobs),
             lacks_tools=self._toolset.is_emptied_by_policy,
             budget=budget,
             max_output_tokens=run.request.max_output_tokens,

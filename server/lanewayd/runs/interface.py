@@ -9,6 +9,15 @@ from lanewayd.records import Priority, Run
 
 
 @dataclass(frozen=True, slots=True)
+class NewAttachment:
+    """A file that comes with a message. `mime_type` is empty when nobody knows it."""
+
+    name: str
+    mime_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class NewMessage:
     """A checked `AgentRequest`: sizes, enums and durations are valid, nothing is resolved yet.
 
@@ -48,6 +57,7 @@ class NewMessage:
     provenance_json: str = ""
     traceparent: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
+    attachments: tuple[NewAttachment, ...] = ()
 
 
 class WaitOutcome(StrEnum):

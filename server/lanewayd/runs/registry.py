@@ -6,20 +6,21 @@ each commit: it puts an accepted run into the lanes before the caller learns of 
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.loop.answer_schema import SchemaRefused, schema_of
+from lanewayd.messages import Attachment
 from lanewayd.queueing.modes import QueueDefaults
 from lanewayd.records import Run, RunRequest, RunState
 from lanewayd.runs.collaborators import Collaborators
-from lanewayd.runs.interface import AbortReceipt, NewMessage, WaitOutcome, WaitResult
+from lanewayd.runs.interface import AbortReceipt, NewAttachment, NewMessage, WaitOutcome, WaitResult
 from lanewayd.runs.model_of_message import ModelCatalog, ModelOfMessage
 from lanewayd.runs.outcome import StopCause
+from lanewayd.runs.room import AcceptLimits, Room
 from lanewayd.runs.scheduler import Scheduler
 from lanewayd.sessions.keys import DEFAULT_AGENT, agent_of, canonical_key, normal_agent_id, one_off_key
 from lanewayd.store.interface import (
@@ -59,19 +60,6 @@ class AgentCatalog(ModelCatalog, Protocol):
         """How its models' reasoning is shown: off, on, stream."""
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptLimits:
-    """Limits of acceptance."""
-
-    max_queued_runs: int
-    max_depth: int
-    max_session_key_bytes: int = 512
-    """Of the canonical key, so that the answered key can be used again."""
-    tenant_queued_runs: int | None = None
-    tenant_active_runs: int | None = None
-    """Of each tenant; None = no limit of its own."""
-
-
 class RunRegistry:
     """The run service of one process."""
 
@@ -93,8 +81,8 @@ class RunRegistry:
         self._agents = agents
         self._limits = limits
         self._queue = queue
-        self._accepting: Counter[str] = Counter()
-        """Tenant -> messages on their way into the store."""
+        self._blobs = collaborators.blobs
+        self._room = Room(limits, scheduler)
         self._is_refusing = False
 
     # --- calls -------------------------------------------------------------------------------------------------------
@@ -121,13 +109,13 @@ class RunRegistry:
             if answer is None:
                 raise
             return answer
-        self._accepting[message.tenant] += 1
-        try:
+        with (
+            self._room.taken(message.tenant),
+            self._blobs.holding([file.data for file in message.attachments]) as names,
+        ):
+            if names and command.refusal is None:
+                command = await self._with_attachments(command, message.attachments, names)
             return await self._store.accept(command)
-        finally:
-            self._accepting[message.tenant] -= 1
-            if not self._accepting[message.tenant]:
-                del self._accepting[message.tenant]
 
     async def run(self, tenant: str, run_id: str) -> Run:
         """The run as it is. Raises RUN_NOT_FOUND."""
@@ -338,20 +326,19 @@ class RunRegistry:
             now=self._clock.now(),
             max_depth=self._limits.max_depth,
             queue=self._queue.rules_for(message.channel),
-            refusal=self._refusal(message.tenant),
+            refusal=self._room.refusal(message.tenant),
         )
 
-    def _refusal(self, tenant: str) -> LanewayError | None:
-        """What answers a new message that there is no room for."""
-        book, limits = self._scheduler.book, self._limits
-        if book.queued + self._scheduler.attached + self._accepting.total() >= limits.max_queued_runs:
-            return LanewayError(ErrorCode.QUEUE_FULL, "the queue is full; repeat the call later", retry_after_s=1.0)
-        waiting = book.queued_of(tenant) + self._scheduler.attached_of(tenant) + self._accepting[tenant]
-        if limits.tenant_queued_runs is not None and waiting >= limits.tenant_queued_runs:
-            return _tenant_limit("limits.tenant.max_queued_runs", limits.tenant_queued_runs, "waiting")
-        if limits.tenant_active_runs is not None and book.active_of(tenant) >= limits.tenant_active_runs:
-            return _tenant_limit("limits.tenant.max_active_runs", limits.tenant_active_runs, "executing")
-        return None
+    async def _with_attachments(
+        self, command: AcceptRun, files: Sequence[NewAttachment], names: Sequence[str]
+    ) -> AcceptRun:
+        """The command with its files, which are synced: a transaction that names them follows."""
+        for name, file in zip(names, files, strict=True):
+            await self._blobs.put(name, file.data)
+        attachments = tuple(
+            Attachment(file.name, file.mime_type, name, len(file.data)) for name, file in zip(names, files, strict=True)
+        )
+        return replace(command, request=replace(command.request, attachments=attachments))
 
     async def _abort(self, command: RequestAbort) -> AbortReceipt:
         requested = await self._store.request_abort(command)
@@ -368,14 +355,6 @@ class RunRegistry:
                 aborted.append(run_id)
         cancelled = tuple(run.run_id for run in requested.cancelled)
         return AbortReceipt(tuple(aborted), cancelled, tuple(pending))
-
-
-def _tenant_limit(setting: str, limit: int, what: str) -> LanewayError:
-    return LanewayError(
-        ErrorCode.TENANT_LIMIT,
-        f"{limit} runs of this tenant are {what}, as many as `{setting}` allows; repeat the call when one has ended",
-        retry_after_s=1.0,
-    )
 
 
 async def _check_schema(schema_json: str) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from lanewayd.clock import Clock
 from lanewayd.errors import StoreUnavailable
+from lanewayd.runs.collaborators import BlobFiles
 from lanewayd.store.interface import Prune, Store
 
 logger = logging.getLogger(__name__)
@@ -25,16 +26,24 @@ class RetentionSettings:
 class Retention:
     """Prunes the store for as long as `run` is running."""
 
-    def __init__(self, settings: RetentionSettings, *, store: Store, clock: Clock) -> None:
+    def __init__(self, settings: RetentionSettings, *, store: Store, blobs: BlobFiles, clock: Clock) -> None:
         self._settings = settings
         self._store = store
+        self._blobs = blobs
         self._clock = clock
 
     async def run(self) -> None:
-        """Prune now and at every interval, until cancelled. A store that cannot commit is tried next time."""
+        """Prune now and at every interval, until cancelled. A store that cannot commit is tried next time.
+
+        Files that no row names, as a crash may leave them, go at the beginning.
+        """
+        has_swept = False
         while True:
             try:
                 await self.prune()
+                if not has_swept:
+                    await self._blobs.sweep(self._store.blob_names)
+                    has_swept = True
             except StoreUnavailable as error:
                 logger.warning("retention put off", extra={"error": error.message})
             await self._clock.sleep(self._settings.interval_s)
@@ -42,7 +51,7 @@ class Retention:
     async def prune(self) -> None:
         """Remove all that retention does not keep now. Raises StoreUnavailable."""
         settings = self._settings
-        is_done = False
+        is_done, has_dropped = False, False
         while not is_done:
             pruned = await self._store.prune(
                 Prune(
@@ -53,6 +62,8 @@ class Retention:
                     runs_max_age=settings.runs_max_age,
                 )
             )
-            is_done = pruned.is_done
+            is_done, has_dropped = pruned.is_done, has_dropped or pruned.runs > 0
             if pruned.events or pruned.runs:
                 logger.info("pruned", extra={"events": pruned.events, "runs": pruned.runs, "keys": pruned.keys})
+        if has_dropped:
+            await self._blobs.sweep(self._store.blob_names)

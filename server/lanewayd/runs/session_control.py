@@ -23,6 +23,7 @@ class SessionControl:
 
     def __init__(self, collaborators: Collaborators, registry: RunRegistry) -> None:
         self._store = collaborators.store
+        self._blobs = collaborators.blobs
         self._clock = collaborators.clock
         self._ids = collaborators.ids
         self._locks = collaborators.locks
@@ -62,6 +63,7 @@ class SessionControl:
         held = await self._locks.acquire(tenant, session_key, run_id="")
         try:
             await self._store.delete_session(DeleteSession(tenant, session_key))
+            await self._blobs.sweep(self._store.blob_names)
         finally:
             await self._locks.release(held)
 

@@ -366,6 +366,9 @@ class Store(Protocol):
         """The position before the first event of the oldest unended run of the session, else of its last run; 0 for a
         session without runs."""
 
+    async def blob_names(self) -> set[str]:
+        """The files that attachments need."""
+
     async def last_position(self) -> int: ...
     async def figures(self) -> StoreFigures: ...
     async def close(self) -> None:

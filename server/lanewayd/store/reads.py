@@ -67,6 +67,11 @@ def waiting_behind(snapshot: Snapshot, run: Run, limit: int) -> Waiting:
     )
 
 
+def blob_names(snapshot: Snapshot) -> set[str]:
+    """The files that attachments need."""
+    return {row["blob_hash"] for row in snapshot.all("select_blobs")}
+
+
 def unended_runs(snapshot: Snapshot) -> list[Run]:
     """Oldest first, of all tenants."""
     return [run_from_row(row) for row in snapshot.all("select_unended")]

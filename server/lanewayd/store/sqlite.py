@@ -154,6 +154,9 @@ class SqliteStore:
     async def waiting_behind(self, run: Run, limit: int) -> Waiting:
         return await self._reader.read(lambda snapshot: reads.waiting_behind(snapshot, run, limit))
 
+    async def blob_names(self) -> set[str]:
+        return await self._reader.read(reads.blob_names)
+
     async def unended_runs(self) -> list[Run]:
         return await self._reader.read(reads.unended_runs)
 

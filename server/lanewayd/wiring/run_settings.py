@@ -4,7 +4,7 @@ from lanewayd.loop.limits import Allowance
 from lanewayd.queueing.modes import QueueDefaults
 from lanewayd.records import DropPolicy, QueueMode
 from lanewayd.runs.collaborators import RunSettings
-from lanewayd.runs.registry import AcceptLimits
+from lanewayd.runs.room import AcceptLimits
 from lanewayd.settings_schema import Settings
 
 

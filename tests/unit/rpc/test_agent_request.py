@@ -108,7 +108,6 @@ def test_every_field_that_is_honoured_arrives() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("attachments", [agent_pb2.Attachment(name="a", data=b"x")]),
         ("deliver", True),
         ("best_effort_deliver", True),
         ("prompt_mode", agent_pb2.PROMPT_MODE_FULL),

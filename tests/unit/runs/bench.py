@@ -1,5 +1,4 @@
-"""The run service without rpc in a test's process: real store file, real locks, real scheduler; the model and the clock
-obey the test."""
+"""The run service without rpc in a test's process: real store file, locks, scheduler; model and clock obey the test."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -39,11 +38,13 @@ from lanewayd.runs.interface import NewMessage
 from lanewayd.runs.lanes import LaneBook
 from lanewayd.runs.looks import SessionLooks
 from lanewayd.runs.recovery import Recovery
-from lanewayd.runs.registry import AcceptLimits, RunRegistry
+from lanewayd.runs.registry import RunRegistry
+from lanewayd.runs.room import AcceptLimits
 from lanewayd.runs.scheduler import Scheduler
 from lanewayd.runs.settling import Settling
 from lanewayd.runs.supervision import Supervision
 from lanewayd.runs.watches import RunWatches
+from lanewayd.store.blobs import Blobs
 from lanewayd.store.interface import Store
 from lanewayd.store.sqlite import SqliteStore
 from lanewayd.store.writer_interface import CommitGate
@@ -204,6 +205,7 @@ class Bench:
         seen_store = settings.wrap(store)
         self.parts = Collaborators(
             store=seen_store,
+            blobs=Blobs(home / "blobs"),
             clock=self.clock,
             ids=Ids(),
             locks=self.locks,

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from laneway.cli.attached import read_attachment
 from laneway.cli.connection import Connection
 from laneway.cli.exits import CliError, ExitCode, call_failed, exit_code_of
 from laneway.cli.options import AddressOption, JsonOption, read_duration, run_async
@@ -56,6 +57,9 @@ def agent(
         Path | None,
         typer.Option(metavar="FILE", help="A JSON Schema for the answer, which is then printed as JSON on stdout."),
     ] = None,
+    attach: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="A file that goes with the message; may be repeated.")
+    ] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="Added to the system prompt of this run.")] = "",
     idempotency_key: Annotated[
         str, typer.Option(metavar="KEY", help="Repeating the command with the same key shows the same run.")
@@ -74,6 +78,7 @@ def agent(
       git diff | laneway agent - --system "Review this change."
       laneway agent "Count to three" --json | jq -r .assistant.delta
       laneway agent "The largest city of Italy" --schema city.json | jq .name
+      laneway agent "What is on this picture?" --attach cat.png
     """
     request = agent_pb2.AgentRequest(
         message=sys.stdin.read() if message == "-" else message,
@@ -85,6 +90,7 @@ def agent(
         # Always with a key: then a call whose answer was lost can be repeated.
         idempotency_key=idempotency_key or f"cli-{uuid.uuid4()}",
         parent_run_id=os.environ.get("LANEWAY_RUN_ID", ""),
+        attachments=[read_attachment(file) for file in attach or []],
     )
     duration = read_duration(timeout)
     if duration is not None:

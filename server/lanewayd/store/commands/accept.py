@@ -276,6 +276,10 @@ def _log_beginning(transaction: Transaction, run: Run) -> tuple[Run, tuple[Store
     parameters = {**run_parameters(run), **growth_parameters(growth)}
     transaction.execute("insert_run", parameters)
     transaction.execute("insert_run_texts", parameters)
+    for index, attachment in enumerate(run.request.attachments):
+        name = attachment.blob_hash
+        transaction.execute("insert_blob", (name, attachment.size_bytes, to_us(run.accepted_at)))
+        transaction.execute("insert_attachment", (run.run_id, index, name, attachment.name, attachment.mime_type))
     return run, growth.events
 
 

@@ -48,6 +48,8 @@ def prune(transaction: Transaction, command: Prune) -> Pruned:
     for rule in rules:
         if step.left > 0:
             rule(step, command)
+    if step.runs:
+        transaction.execute("delete_unnamed_blobs")
     return Pruned(step.events, step.runs, step.keys, step.left > 0, tuple(step.run_ids))
 
 

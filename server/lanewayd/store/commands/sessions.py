@@ -51,10 +51,12 @@ def delete_session(transaction: Transaction, command: DeleteSession) -> None:
         if row["first_seq"] < row["last_seq"]:
             cut_events(transaction, row, row["last_seq"] - 1)
         transaction.execute("delete_tool_calls", (row["run_id"],))
+        transaction.execute("delete_attachments", (row["run_id"],))
         if row["error_json"]:
             _silence_error(transaction, run_from_row(transaction.one("select_run_by_no", (row["accepted_no"],))))
         else:
             transaction.execute("blank_run_texts", {"error_json": "", "accepted_no": row["accepted_no"]})
+    transaction.execute("delete_unnamed_blobs")
     transaction.execute("delete_entries", (session_id,))
     transaction.execute("delete_credential_pins", (session_id,))
     transaction.execute("delete_session", (command.tenant, command.session_key))

@@ -23,6 +23,10 @@ DELETE FROM runs WHERE accepted_no = ?;
 -- With its run.
 DELETE FROM run_texts WHERE accepted_no = ?;
 
+-- name: delete_unnamed_blobs
+-- Those whose last attachment is gone; their files follow.
+DELETE FROM blobs WHERE NOT EXISTS (SELECT 1 FROM attachments AS a WHERE a.blob_hash = blobs.blob_hash);
+
 -- name: delete_attachments
 -- With their run.
 DELETE FROM attachments WHERE run_id = ?;

@@ -18,6 +18,14 @@ INSERT INTO runs (
 INSERT INTO run_texts (accepted_no, message, extra_system_prompt, request_json)
 VALUES (:accepted_no, :message, :extra_system_prompt, :request_json);
 
+-- name: insert_blob
+-- One file may belong to many messages.
+INSERT OR IGNORE INTO blobs (blob_hash, size_bytes, created_at) VALUES (?, ?, ?);
+
+-- name: insert_attachment
+-- Stored with the message that it came with.
+INSERT INTO attachments (run_id, attachment_index, blob_hash, name, mime_type) VALUES (?, ?, ?, ?, ?);
+
 -- name: select_run_of_tenant
 -- Another tenant's run does not exist.
 SELECT * FROM run_rows WHERE run_id = ? AND tenant = ?;

@@ -67,14 +67,14 @@ export const ProvenanceSchema: GenMessage<Provenance> = /*@__PURE__*/
  */
 export type Attachment = Message<"laneway.v1.Attachment"> & {
   /**
-   * A name for people and for the model. Empty means none.
+   * A name for people and for the model, no path. Empty means none.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * Its media type, for example "image/png". Empty means unknown.
+   * Its media type, for example "image/png"; of images the bytes decide. Empty means unknown.
    *
    * @generated from field: string mime_type = 2;
    */
@@ -95,7 +95,7 @@ export type Attachment = Message<"laneway.v1.Attachment"> & {
     case: "data";
   } | {
     /**
-     * Where they are to be found.
+     * A `data:` URI (RFC 2397). Others are FIELD_INVALID: the server fetches nothing.
      *
      * @generated from field: string uri = 4;
      */
@@ -118,15 +118,15 @@ export const AttachmentSchema: GenMessage<Attachment> = /*@__PURE__*/
  */
 export type AgentRequest = Message<"laneway.v1.AgentRequest"> & {
   /**
-   * The text. Required, else MESSAGE_EMPTY. At most 1 MiB, else MESSAGE_TOO_LONG.
+   * The text. Required unless there is an attachment, else MESSAGE_EMPTY. At most 1 MiB, else MESSAGE_TOO_LONG.
    *
    * @generated from field: string message = 1;
    */
   message: string;
 
   /**
-   * Files that go with it.
-   * Refused with UNIMPLEMENTED, NOT_AVAILABLE_YET until attachments are available.
+   * Files that go with it, at most 20. A model that takes images is shown those of this and the last three turns; text
+   * files of up to 256 KiB stand in its prompt; of others it is told name, type and size.
    *
    * @generated from field: repeated laneway.v1.Attachment attachments = 2;
    */

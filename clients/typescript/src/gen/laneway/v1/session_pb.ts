@@ -571,7 +571,7 @@ export type ContentBlock = Message<"laneway.v1.ContentBlock"> & {
     case: "text";
   } | {
     /**
-     * A file. Not written until attachments are available.
+     * A file that came with the message.
      *
      * @generated from field: laneway.v1.AttachmentReference attachment = 2;
      */
