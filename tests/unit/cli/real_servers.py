@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from asyncio.subprocess import Process
+from contextlib import suppress
 from pathlib import Path
 
 from tests.unit.cli.processes import start
@@ -37,9 +38,12 @@ async def end_server_of(home: Path) -> None:
     """Kill the server that works in `home`, if there is one."""
     note = home / "server.json"
     if note.exists():
-        pidfd = os.pidfd_open(json.loads(note.read_text())["pid"])
+        pid = json.loads(note.read_text())["pid"]
+        pidfd = os.pidfd_open(pid)
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         await readable(pidfd)
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)  # noqa: ASYNC222 - it has ended; of a test that started it in this process
 
 
 async def readable(pidfd: int) -> None:
