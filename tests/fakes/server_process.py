@@ -24,7 +24,7 @@ from tests.processes.server_entry import VARIABLE, Extras
 from laneway.v1 import admin_pb2_grpc, agent_pb2, agent_pb2_grpc, event_pb2, run_pb2, session_pb2_grpc
 
 REPOSITORY = Path(__file__).parents[2]
-SUBFOLDERS = ("locks", "run", "scripts", "workspaces")
+SUBFOLDERS = ("locks", "run", "scripts", "workspaces", "blobs")
 READY_S = 60.0
 
 # Reconnects at once after a restart: the default waits a second and more. With a pool of its own each channel is a
