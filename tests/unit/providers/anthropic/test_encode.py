@@ -106,13 +106,10 @@ def test_images_stand_in_front_of_what_is_said_of_them() -> None:
     messages = (UserMessage("look", (cat, note)), answer(Text("ok")), UserMessage(" ", (cat,)))
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "Y2F0"}}
     contents = {"c": b"cat", "n": b"note"}
+    block = "[n.txt]\n```\nnote\n```"
     for facts, first, last in (
-        (ModelFacts(accepts_images=True), [image, "look\n[n.txt: attached file, text/plain, 4 bytes]"], [image]),
-        (
-            ModelFacts(),
-            [f"look\n[cat.png: {UNSEEN}]\n[n.txt: attached file, text/plain, 4 bytes]"],
-            [f"[cat.png: {UNSEEN}]"],
-        ),
+        (ModelFacts(accepts_images=True), [image, f"look\n{block}"], [image]),
+        (ModelFacts(), [f"look\n[cat.png: {UNSEEN}]\n{block}"], [f"[cat.png: {UNSEEN}]"]),
     ):
         turns = sent(*messages, facts=facts, contents=contents)
         assert [block.get("text", block) for block in turns[0]["content"]] == first
