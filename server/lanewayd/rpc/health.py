@@ -65,6 +65,7 @@ class HealthHandlers(health_pb2_grpc.HealthServicer):
             if status != sent:
                 await context.write(_Status(status=status))
                 sent = status
+                continue  # it may have changed while it was written
             if self._is_closed:  # asked last: who watches hears NOT_SERVING also from a server that leaves at once
                 return
             await changed.wait()
