@@ -57,9 +57,9 @@ class Blobs:
         One that cannot be removed stays for the next sweep.
         """
         async with self._changing:
-            there = await asyncio.to_thread(self._names)
-            unnamed = there - await named() if there else set()
-            removed = [name for name in unnamed if not self._held[name]]
+            # Held ones are left out before the rows are read: who lets go has its row by then.
+            free = {name for name in await asyncio.to_thread(self._names) if not self._held[name]}
+            removed = sorted(free - await named()) if free else []
             await asyncio.to_thread(self._remove, removed)
         return len(removed)
 
