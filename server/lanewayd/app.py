@@ -356,6 +356,7 @@ class Service:
         self._workshop.close()
         await self._store.close()
         self._collaborators.locks.close()
+        self._collaborators.blobs.close()
         self._home.close()
         await self._pipeline.close()  # last: a collector that does not answer must not hold the home
 

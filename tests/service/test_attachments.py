@@ -90,8 +90,7 @@ async def test_what_a_crash_has_left_is_swept_away_and_what_is_named_stays(tmp_p
     (home / "blobs" / name_of(NOTES)).write_bytes(NOTES)
     (home / "blobs" / f"{name_of(b'x')}.unfinished").write_bytes(b"half")
     async with running_service(home, model=model) as service:
-        await service.service._retention.prune()  # noqa: SLF001 - the first look at everything
-        await service.service._collaborators.blobs.sweep(service.service._store.blob_names)  # noqa: SLF001
+        await service.service.parts.blobs.sweep(service.service.parts.store.unnamed_blobs)
         assert set(files_at(home)) == {name_of(PNG)}
 
 

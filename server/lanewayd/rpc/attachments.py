@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
@@ -49,7 +50,7 @@ def _file(attachment: agent_pb2.Attachment, limits: Limits) -> NewAttachment:
         raise _invalid("An attachment is not empty.")
     if len(data) > limits.attachment_bytes:
         raise _too_large(f"An attachment has at most {limits.attachment_bytes:,} bytes.")
-    return NewAttachment(attachment.name, _type_of(data, declared), data)
+    return NewAttachment(attachment.name, _type_of(data, declared), data, hashlib.sha256(data).hexdigest())
 
 
 def _data_of(uri: str) -> tuple[str, bytes]:

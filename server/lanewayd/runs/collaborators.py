@@ -1,6 +1,6 @@
 """What every run of this process works with, given once by app."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -45,14 +45,20 @@ class BlobReader(Protocol):
 class BlobFiles(BlobReader, Protocol):
     """The files of attachments; see store/blobs.py."""
 
-    def holding(self, contents: Sequence[bytes]) -> AbstractContextManager[list[str]]:
-        """The names of contents; none of these files is swept away until the block ends."""
+    def holding(self, names: Collection[str]) -> AbstractContextManager[None]:
+        """None of these files is swept away until the block ends."""
+
+    def suspect(self, names: Iterable[str]) -> None:
+        """Rows that named these are gone: the next sweep looks at them."""
 
     async def put(self, name: str, content: bytes) -> None:
         """Have a synced file of this content, whose name is held. Raises StoreUnavailable."""
 
-    async def sweep(self, named: Callable[[], Awaitable[set[str]]]) -> int:
-        """Remove the files that no row names and nobody holds; how many those were. Raises what `named` raises."""
+    async def sweep(self, unnamed: Callable[[Collection[str]], Awaitable[Collection[str]]]) -> int:
+        """Remove the files that no row names and nobody holds; how many those are. Raises what `unnamed` raises."""
+
+    def close(self) -> None:
+        """End its thread."""
 
 
 class EventSanitiser(Protocol):

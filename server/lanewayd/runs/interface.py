@@ -15,6 +15,8 @@ class NewAttachment:
     name: str
     mime_type: str
     data: bytes
+    blob_hash: str
+    """SHA-256 of the content, hex."""
 
 
 @dataclass(frozen=True, slots=True)

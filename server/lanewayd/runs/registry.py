@@ -111,10 +111,11 @@ class RunRegistry:
             return answer
         with (
             self._room.taken(message.tenant),
-            self._blobs.holding([file.data for file in message.attachments]) as names,
+            self._blobs.holding([file.blob_hash for file in message.attachments]),
         ):
-            if names and command.refusal is None:
-                command = await self._with_attachments(command, message.attachments, names)
+            if message.attachments and command.refusal is None:
+                command = await self._with_attachments(command, message.attachments)
+            # A caller that goes away from here on changes nothing: the writer has the command before any later sweep.
             return await self._store.accept(command)
 
     async def run(self, tenant: str, run_id: str) -> Run:
@@ -329,15 +330,11 @@ class RunRegistry:
             refusal=self._room.refusal(message.tenant),
         )
 
-    async def _with_attachments(
-        self, command: AcceptRun, files: Sequence[NewAttachment], names: Sequence[str]
-    ) -> AcceptRun:
+    async def _with_attachments(self, command: AcceptRun, files: Sequence[NewAttachment]) -> AcceptRun:
         """The command with its files, which are synced: a transaction that names them follows."""
-        for name, file in zip(names, files, strict=True):
-            await self._blobs.put(name, file.data)
-        attachments = tuple(
-            Attachment(file.name, file.mime_type, name, len(file.data)) for name, file in zip(names, files, strict=True)
-        )
+        for file in files:
+            await self._blobs.put(file.blob_hash, file.data)
+        attachments = tuple(Attachment(file.name, file.mime_type, file.blob_hash, len(file.data)) for file in files)
         return replace(command, request=replace(command.request, attachments=attachments))
 
     async def _abort(self, command: RequestAbort) -> AbortReceipt:

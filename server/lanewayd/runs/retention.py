@@ -33,25 +33,18 @@ class Retention:
         self._clock = clock
 
     async def run(self) -> None:
-        """Prune now and at every interval, until cancelled. A store that cannot commit is tried next time.
-
-        Files that no row names, as a crash may leave them, go at the beginning.
-        """
-        has_swept = False
+        """Prune now and at every interval, until cancelled. A store that cannot commit is tried next time."""
         while True:
             try:
                 await self.prune()
-                if not has_swept:
-                    await self._blobs.sweep(self._store.blob_names)
-                    has_swept = True
             except StoreUnavailable as error:
                 logger.warning("retention put off", extra={"error": error.message})
             await self._clock.sleep(self._settings.interval_s)
 
     async def prune(self) -> None:
-        """Remove all that retention does not keep now. Raises StoreUnavailable."""
+        """Remove all that retention does not keep now, and files that no row names. Raises StoreUnavailable."""
         settings = self._settings
-        is_done, has_dropped = False, False
+        is_done = False
         while not is_done:
             pruned = await self._store.prune(
                 Prune(
@@ -62,8 +55,8 @@ class Retention:
                     runs_max_age=settings.runs_max_age,
                 )
             )
-            is_done, has_dropped = pruned.is_done, has_dropped or pruned.runs > 0
+            is_done = pruned.is_done
+            self._blobs.suspect(pruned.blobs)
             if pruned.events or pruned.runs:
                 logger.info("pruned", extra={"events": pruned.events, "runs": pruned.runs, "keys": pruned.keys})
-        if has_dropped:
-            await self._blobs.sweep(self._store.blob_names)
+        await self._blobs.sweep(self._store.unnamed_blobs)

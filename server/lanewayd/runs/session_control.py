@@ -5,8 +5,9 @@ Implements the protocols of sessions/interface.py, which may not know of runs, l
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 
-from lanewayd.errors import ErrorCode, LanewayError
+from lanewayd.errors import ErrorCode, LanewayError, StoreUnavailable
 from lanewayd.records import EntryKind, NewEntry, Session, SessionPatch
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.registry import RunRegistry
@@ -62,8 +63,9 @@ class SessionControl:
         await self._check_idle(tenant, session_key)
         held = await self._locks.acquire(tenant, session_key, run_id="")
         try:
-            await self._store.delete_session(DeleteSession(tenant, session_key))
-            await self._blobs.sweep(self._store.blob_names)
+            self._blobs.suspect(await self._store.delete_session(DeleteSession(tenant, session_key)))
+            with suppress(StoreUnavailable):  # the session is gone; retention sweeps again
+                await self._blobs.sweep(self._store.unnamed_blobs)
         finally:
             await self._locks.release(held)
 

@@ -10,6 +10,7 @@ Reads see committed data only. Rows of another tenant do not exist for a caller.
 Unless said otherwise a missing row is `None`, and foreign database errors arrive as `StoreUnavailable`.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -263,6 +264,15 @@ class Pruned:
     is_done: bool
     run_ids: tuple[str, ...] = ()
     """Runs that lost events or their row."""
+    blobs: tuple[str, ...] = ()
+    """Files that nobody names any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindUnnamedBlobs:
+    """Asks which of `hashes` no row names; a command, so that it comes behind those given before."""
+
+    hashes: tuple[str, ...]
 
 
 # --- reads ----------------------------------------------------------------------------------------------------------
@@ -323,7 +333,12 @@ class Store(Protocol):
     async def request_abort(self, command: RequestAbort) -> AbortRequested: ...
     async def update_session(self, command: UpdateSession) -> Session: ...
     async def reset_session(self, command: ResetSession) -> Session: ...
-    async def delete_session(self, command: DeleteSession) -> None: ...
+    async def delete_session(self, command: DeleteSession) -> tuple[str, ...]:
+        """The blobs that nobody names any more."""
+
+    async def unnamed_blobs(self, hashes: Collection[str]) -> frozenset[str]:
+        """Those of `hashes` that no row names, after all that was given to write before."""
+
     async def import_session(self, command: ImportSession) -> Session: ...
     async def prune(self, command: Prune) -> Pruned: ...
 
@@ -366,8 +381,8 @@ class Store(Protocol):
         """The position before the first event of the oldest unended run of the session, else of its last run; 0 for a
         session without runs."""
 
-    async def blob_names(self) -> set[str]:
-        """The files that attachments need."""
+    async def blobs_of(self, tenant: str, hashes: Collection[str]) -> frozenset[str]:
+        """Those of `hashes` that a run of the tenant came with."""
 
     async def last_position(self) -> int: ...
     async def figures(self) -> StoreFigures: ...

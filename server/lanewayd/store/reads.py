@@ -1,6 +1,7 @@
 """What is asked of the database, each within one snapshot."""
 
 from bisect import bisect_left
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -67,9 +68,10 @@ def waiting_behind(snapshot: Snapshot, run: Run, limit: int) -> Waiting:
     )
 
 
-def blob_names(snapshot: Snapshot) -> set[str]:
-    """The files that attachments need."""
-    return {row["blob_hash"] for row in snapshot.all("select_blobs")}
+def blobs_of(snapshot: Snapshot, tenant: str, hashes: Collection[str]) -> frozenset[str]:
+    """Those that a run of the tenant came with."""
+    names = {"tenant": tenant, "hashes": to_json(list(hashes))}
+    return frozenset(row["value"] for row in snapshot.all("select_hashes_of_tenant", names))
 
 
 def unended_runs(snapshot: Snapshot) -> list[Run]:

@@ -1,7 +1,7 @@
 """The store on SQLite: one thread writes and checkpoints, another one reads."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from lanewayd.store.interface import (
     AppendToRun,
     DeleteSession,
     EventPage,
+    FindUnnamedBlobs,
     IdempotencyKey,
     ImportSession,
     Injected,
@@ -133,8 +134,13 @@ class SqliteStore:
         result: Pruned = await self._writer.write(command)
         return result
 
-    async def delete_session(self, command: DeleteSession) -> None:
-        await self._writer.write(command)
+    async def delete_session(self, command: DeleteSession) -> tuple[str, ...]:
+        result: tuple[str, ...] = await self._writer.write(command)
+        return result
+
+    async def unnamed_blobs(self, hashes: Collection[str]) -> frozenset[str]:
+        result: frozenset[str] = await self._writer.write(FindUnnamedBlobs(tuple(hashes)))
+        return result
 
     async def import_session(self, command: ImportSession) -> Session:
         result: Session = await self._writer.write(command)
@@ -154,8 +160,8 @@ class SqliteStore:
     async def waiting_behind(self, run: Run, limit: int) -> Waiting:
         return await self._reader.read(lambda snapshot: reads.waiting_behind(snapshot, run, limit))
 
-    async def blob_names(self) -> set[str]:
-        return await self._reader.read(reads.blob_names)
+    async def blobs_of(self, tenant: str, hashes: Collection[str]) -> frozenset[str]:
+        return await self._reader.read(lambda snapshot: reads.blobs_of(snapshot, tenant, hashes))
 
     async def unended_runs(self) -> list[Run]:
         return await self._reader.read(reads.unended_runs)

@@ -57,7 +57,6 @@ from lanewayd.transcript.lock import SessionLocks
 TENANT = "default"
 USAGE = Usage(10, 5)
 FOREVER_S = 1e9
-
 EventDict = dict[str, Any]
 
 
@@ -370,6 +369,7 @@ async def running_bench(home: Path, **settings: Any) -> AsyncIterator[Bench]:
                     task.cancel()
     finally:
         bench.locks.close()
+        bench.parts.blobs.close()
         await store.close()
 
 

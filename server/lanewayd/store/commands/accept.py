@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
 from lanewayd.records import MAIN_LANE, Disposition, QueueMode, Run, RunRequest, RunState
+from lanewayd.store.commands.attachments import put_attachments
 from lanewayd.store.commands.dropping import make_room
 from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters
 from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
@@ -276,10 +277,7 @@ def _log_beginning(transaction: Transaction, run: Run) -> tuple[Run, tuple[Store
     parameters = {**run_parameters(run), **growth_parameters(growth)}
     transaction.execute("insert_run", parameters)
     transaction.execute("insert_run_texts", parameters)
-    for index, attachment in enumerate(run.request.attachments):
-        name = attachment.blob_hash
-        transaction.execute("insert_blob", (name, attachment.size_bytes, to_us(run.accepted_at)))
-        transaction.execute("insert_attachment", (run.run_id, index, name, attachment.name, attachment.mime_type))
+    put_attachments(transaction, run)
     return run, growth.events
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from lanewayd.store.commands.abort import request_abort
 from lanewayd.store.commands.accept import accept
+from lanewayd.store.commands.attachments import find_unnamed_blobs
 from lanewayd.store.commands.credentials import pin_credential, save_credential_health
 from lanewayd.store.commands.retention import prune
 from lanewayd.store.commands.run_log import append, inject, settle, start
@@ -14,6 +15,7 @@ from lanewayd.store.interface import (
     AcceptRun,
     AppendToRun,
     DeleteSession,
+    FindUnnamedBlobs,
     ImportSession,
     InjectMessages,
     Prune,
@@ -37,6 +39,7 @@ _COMMANDS: Mapping[type, Callable[[Transaction, Any], object]] = {
     DeleteSession: delete_session,
     ImportSession: import_session,
     Prune: prune,
+    FindUnnamedBlobs: find_unnamed_blobs,
     SaveCredentialHealth: save_credential_health,
     PinCredential: pin_credential,
 }

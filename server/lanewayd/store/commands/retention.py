@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from lanewayd.store.commands.attachments import drop_attachments
 from lanewayd.store.commands.event_log import cut_events
 from lanewayd.store.interface import Prune, Pruned
 from lanewayd.store.times import to_us
@@ -23,6 +24,7 @@ class _Step:
     runs: int = 0
     keys: int = 0
     run_ids: dict[str, None] = field(default_factory=dict)
+    blobs: list[str] = field(default_factory=list)
 
     def cut(self, run: Row, up_to_seq: int) -> bool:
         """Remove events up to `up_to_seq` as far as the step allows; whether all of them are gone."""
@@ -48,9 +50,7 @@ def prune(transaction: Transaction, command: Prune) -> Pruned:
     for rule in rules:
         if step.left > 0:
             rule(step, command)
-    if step.runs:
-        transaction.execute("delete_unnamed_blobs")
-    return Pruned(step.events, step.runs, step.keys, step.left > 0, tuple(step.run_ids))
+    return Pruned(step.events, step.runs, step.keys, step.left > 0, tuple(step.run_ids), tuple(step.blobs))
 
 
 def _drop_keys(step: _Step, command: Prune) -> None:
@@ -65,7 +65,7 @@ def _drop_runs(step: _Step, command: Prune) -> None:
         if step.left <= 0 or not step.cut(run, run["last_seq"]) or step.left <= 0:
             return
         transaction.execute("delete_tool_calls", (run["run_id"],))
-        transaction.execute("delete_attachments", (run["run_id"],))
+        step.blobs += drop_attachments(transaction, run["run_id"])
         transaction.execute("delete_run_texts", (run["accepted_no"],))
         transaction.execute("delete_run", (run["accepted_no"],))
         step.runs += 1

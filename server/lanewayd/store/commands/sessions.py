@@ -5,6 +5,7 @@ from dataclasses import replace
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import Lifecycle, LifecyclePhase
 from lanewayd.records import Run, RunState, Session
+from lanewayd.store.commands.attachments import drop_attachments
 from lanewayd.store.commands.event_log import cut_events
 from lanewayd.store.commands.run_log import append_entries
 from lanewayd.store.interface import DeleteSession, ImportSession, ResetSession, UpdateSession
@@ -43,23 +44,24 @@ def reset_session(transaction: Transaction, command: ResetSession) -> Session:
     return session_from_row(transaction.one("select_session", (command.tenant, command.session_key)))
 
 
-def delete_session(transaction: Transaction, command: DeleteSession) -> None:
-    """Remove everything that was said in the session. Its keys keep answering."""
+def delete_session(transaction: Transaction, command: DeleteSession) -> tuple[str, ...]:
+    """Remove everything that was said in the session; the blobs that nobody names any more. Its keys keep answering."""
+    blobs: list[str] = []
     session_id = _idle_session_id(transaction, command.tenant, command.session_key)
     names = (command.tenant, command.session_key, session_id)
     for row in transaction.all("select_ended_of_session", names):
         if row["first_seq"] < row["last_seq"]:
             cut_events(transaction, row, row["last_seq"] - 1)
         transaction.execute("delete_tool_calls", (row["run_id"],))
-        transaction.execute("delete_attachments", (row["run_id"],))
+        blobs += drop_attachments(transaction, row["run_id"])
         if row["error_json"]:
             _silence_error(transaction, run_from_row(transaction.one("select_run_by_no", (row["accepted_no"],))))
         else:
             transaction.execute("blank_run_texts", {"error_json": "", "accepted_no": row["accepted_no"]})
-    transaction.execute("delete_unnamed_blobs")
     transaction.execute("delete_entries", (session_id,))
     transaction.execute("delete_credential_pins", (session_id,))
     transaction.execute("delete_session", (command.tenant, command.session_key))
+    return tuple(blobs)
 
 
 def import_session(transaction: Transaction, command: ImportSession) -> Session:

@@ -23,14 +23,6 @@ DELETE FROM runs WHERE accepted_no = ?;
 -- With its run.
 DELETE FROM run_texts WHERE accepted_no = ?;
 
--- name: delete_unnamed_blobs
--- Those whose last attachment is gone; their files follow.
-DELETE FROM blobs WHERE NOT EXISTS (SELECT 1 FROM attachments AS a WHERE a.blob_hash = blobs.blob_hash);
-
--- name: delete_attachments
--- With their run.
-DELETE FROM attachments WHERE run_id = ?;
-
 -- name: select_runs_with_old_events
 -- Ended runs whose events have been kept long enough, oldest first.
 SELECT accepted_no, run_id, tenant, session_key, first_seq, last_seq

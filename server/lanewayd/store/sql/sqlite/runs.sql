@@ -18,14 +18,6 @@ INSERT INTO runs (
 INSERT INTO run_texts (accepted_no, message, extra_system_prompt, request_json)
 VALUES (:accepted_no, :message, :extra_system_prompt, :request_json);
 
--- name: insert_blob
--- One file may belong to many messages.
-INSERT OR IGNORE INTO blobs (blob_hash, size_bytes, created_at) VALUES (?, ?, ?);
-
--- name: insert_attachment
--- Stored with the message that it came with.
-INSERT INTO attachments (run_id, attachment_index, blob_hash, name, mime_type) VALUES (?, ?, ?, ?, ?);
-
 -- name: select_run_of_tenant
 -- Another tenant's run does not exist.
 SELECT * FROM run_rows WHERE run_id = ? AND tenant = ?;
@@ -253,7 +245,7 @@ UPDATE run_texts
 SET
     message = '',
     extra_system_prompt = '',
-    request_json = json_set(request_json, '$.response_schema_json', ''),
+    request_json = json_remove(json_set(request_json, '$.response_schema_json', ''), '$.attachments'),
     payloads_json = '',
     output_json = '',
     error_json = :error_json
