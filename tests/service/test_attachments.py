@@ -2,13 +2,17 @@
 
 import base64
 import hashlib
+import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from tests.fakes.languages import LANGUAGES
 from tests.fakes.model_server import ModelServer
-from tests.fakes.service import RunningService, running_service
+from tests.fakes.service import TENANT_KEY, RunningService, running_service
 from tests.service.refusals import refused, refused_and_unchanged
 
 from laneway.v1 import agent_pb2, session_pb2
@@ -68,6 +72,102 @@ async def test_a_model_that_takes_no_images_is_told_of_them(service: RunningServ
     run = await service.accept("", session_key="s", attachments=[cat()])
     await service.wait(run.run_id)
     assert last_said(model) == "[cat.png: attached image, not shown because this model does not take images]"
+
+
+async def test_an_import_mentions_the_files_and_shows_them_to_nobody_who_did_not_send_them(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    async with running_service(tmp_path / "home", model=model, toml=EYES) as service:
+        await service.wait((await service.accept("look", session_key="s", attachments=[cat()])).run_id)
+        lines = await lines_of(service, "s")
+        assert json.loads(lines[1])["message"]["content"][1] == {
+            "type": "attachment", "name": "cat.png", "mimeType": "image/png", "hash": name_of(PNG), "size": len(PNG)
+        }  # fmt: skip
+        for tenant, content in ((None, "image_url"), ("other", "its content is not available")):
+            metadata = ((TENANT_KEY, tenant),) if tenant else ()
+            sent = [session_pb2.ImportSessionRequest(line=line) for line in lines]
+            sent[0].session_key = "copy"
+            await service.sessions.ImportSession(iter(sent), metadata=metadata)
+            request = agent_pb2.AgentRequest(message="and now?", session_key="copy", model="mock/any")
+            answer = await service.agent.Agent(request, metadata=metadata)
+            wait = agent_pb2.WaitRequest(run_id=answer.run_id)
+            assert (await service.agent.Wait(wait, metadata=metadata)).status == agent_pb2.WAIT_STATUS_OK
+            assert content in str(model.requests[-1].messages[1])
+            assert len(await lines_of(service, "copy", metadata=metadata)) == len(lines) + 2
+
+
+async def lines_of(service: RunningService, session_key: str, **call: Any) -> list[str]:
+    """A session's export."""
+    request = session_pb2.ExportSessionRequest(session_key=session_key)
+    return [response.line async for response in service.sessions.ExportSession(request, **call)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"hash": "../../etc/passwd"}, "`hash` of an attachment"),
+        ({"hash": None}, "`hash` is missing"),
+        ({"size": -1}, "`size` of an attachment"),
+        ({"size": True}, "`size` of an attachment"),
+        ({"name": "x" * 513}, "at most 512"),
+    ],
+)
+async def test_a_mention_that_cannot_be_is_not_imported(
+    service: RunningService, wrong: dict[str, Any], problem: str
+) -> None:
+    mention = {"type": "attachment", "name": "a", "mimeType": "image/png", "hash": name_of(PNG), "size": 3, **wrong}
+    header = {"type": "session", "version": 3, "timestamp": "2026-01-01T00:00:00+00:00", "sessionKey": "s"}
+    message = {"role": "user", "content": [{"type": "text", "text": "look"}, mention]}
+    entry = {"type": "message", "id": "1", "parentId": None, "timestamp": header["timestamp"], "message": message}
+    sent = [session_pb2.ImportSessionRequest(line=json.dumps(line)) for line in (header, entry)]
+    refusal = await refused(service.sessions.ImportSession(iter(sent)))
+    assert refusal.reason == "FIELD_INVALID"
+    assert problem in refusal.text
+
+
+async def test_a_deleted_session_leaves_no_name_of_its_files(service: RunningService) -> None:
+    await service.wait((await service.accept("hi", session_key="s", attachments=[cat(name="secret.png")])).run_id)
+    await service.sessions.DeleteSession(session_pb2.DeleteSessionRequest(session_key="s"))
+    with closing(sqlite3.connect(service.home / "laneway.db")) as connection:
+        assert "secret.png" not in "\n".join(connection.iterdump())
+        assert connection.execute("SELECT blob_hash FROM blobs").fetchall() == []
+        assert connection.execute("SELECT blob_hash FROM attachments").fetchall() == []
+
+
+@pytest.mark.parametrize("api", list(LANGUAGES))
+async def test_every_language_carries_the_bytes_of_an_image_and_the_text_of_a_file(tmp_path: Path, api: str) -> None:
+    language = LANGUAGES[api]
+    async with ModelServer() as model:
+        toml = f'[models.providers.lang]\napi = "{api}"\nbase_url = "{model.base_url}"\n'
+        toml += '[models.catalog."lang/seer"]\ninput = ["text", "image"]\n'
+        async with running_service(tmp_path / "home", toml=toml) as service:
+            model.answer(language.text("a cat"))
+            run = await service.accept("look", model="lang/seer", attachments=[cat(), notes()])
+            assert (await service.wait(run.run_id)).status == agent_pb2.WAIT_STATUS_OK
+        assert find_image(api, model.requests[-1].json) == PNG
+        assert NOTES.decode() in model.requests[-1].body.decode()
+        assert base64.b64encode(NOTES) not in model.requests[-1].body
+
+
+def find_image(api: str, body: dict[str, Any]) -> bytes:
+    """The bytes of the image in the last message, from where this language has them."""
+    match api:
+        case "gemini":
+            parts = body["contents"][-1]["parts"]
+            (data,) = [part["inlineData"] for part in parts if "inlineData" in part]
+            mime_type, encoded = data["mimeType"], data["data"]
+        case "anthropic":
+            (source,) = [part["source"] for part in body["messages"][-1]["content"] if part["type"] == "image"]
+            mime_type, encoded = source["media_type"], source["data"]
+        case "ollama":
+            mime_type, (encoded,) = "image/png", body["messages"][-1]["images"]
+        case _:
+            said = body["input" if api == "openai_responses" else "messages"][-1]["content"]
+            (url,) = [part["image_url"] for part in said if "image_url" in part]
+            head, encoded = (url if isinstance(url, str) else url["url"]).split(";base64,")
+            mime_type = head.removeprefix("data:")
+    assert mime_type == "image/png"
+    return base64.b64decode(encoded)
 
 
 async def test_a_file_goes_with_the_last_session_that_has_it(tmp_path: Path, model: ModelServer) -> None:

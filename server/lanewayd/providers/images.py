@@ -5,16 +5,14 @@ R-5.116 and R-5.117.
 """
 
 from base64 import b64encode
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import replace
 
-from lanewayd.messages import IMAGE_TYPES, AssistantMessage, Attachment, Message, StopReason, UserMessage
+from lanewayd.messages import IMAGE_TYPES, Attachment, Message, UserMessage
+from lanewayd.providers.image_turns import oldest_with_images
 from lanewayd.providers.interface import ModelRequest
 
-TURNS_WITH_IMAGES = 3
-"""Completed turns before the current one whose images are sent again; older ones are only named."""
 _MAX_NAME_CHARS = 200
-_COMPLETED = (StopReason.STOP, StopReason.LENGTH)
 
 
 def shown_messages(request: ModelRequest, types: Set[str] = IMAGE_TYPES) -> tuple[Message, ...]:
@@ -27,7 +25,7 @@ def shown_messages(request: ModelRequest, types: Set[str] = IMAGE_TYPES) -> tupl
     messages = request.messages
     if not any(isinstance(message, UserMessage) and message.attachments for message in messages):
         return messages
-    oldest = _oldest_with_images(messages)
+    oldest = oldest_with_images(messages)
     return tuple(
         _shown(message, request, types, is_old=place < oldest)
         if isinstance(message, UserMessage) and message.attachments
@@ -39,21 +37,6 @@ def shown_messages(request: ModelRequest, types: Set[str] = IMAGE_TYPES) -> tupl
 def image_base64(request: ModelRequest, image: Attachment) -> str:
     """The content of an attachment that `shown_messages` left, as the JSON of every family holds it."""
     return b64encode(request.contents[image.blob_hash]).decode("ascii")
-
-
-def _oldest_with_images(messages: Sequence[Message]) -> int:
-    """The place from which on images are sent: the begin of the third last completed turn before the current one."""
-    turns: list[int] = []
-    """Where the completed turns begin; the last user message begins the current one."""
-    begin, is_completed = -1, False
-    for place, message in enumerate(messages):
-        if isinstance(message, UserMessage):
-            if is_completed:
-                turns.append(begin)
-            begin, is_completed = place, False
-        elif isinstance(message, AssistantMessage) and begin >= 0:
-            is_completed = is_completed or message.stop_reason in _COMPLETED
-    return turns[-TURNS_WITH_IMAGES] if len(turns) >= TURNS_WITH_IMAGES else 0
 
 
 def _shown(message: UserMessage, request: ModelRequest, types: Set[str], *, is_old: bool) -> UserMessage:

@@ -19,6 +19,7 @@ from lanewayd.messages import (
 )
 from lanewayd.providers.failure_kinds import kind_of
 from lanewayd.providers.failure_kinds import reason_of as reason_of  # noqa: PLC0414 - a part of this interface
+from lanewayd.providers.image_turns import oldest_with_images as oldest_with_images  # noqa: PLC0414 - tells callers which contents a request needs
 
 DEFAULT_OUTPUT_CAP = 32_000
 

@@ -1,5 +1,7 @@
 """AgentService: check, call the service, convert. No rules of its own beside those of the wire."""
 
+import asyncio
+
 from laneway.v1 import agent_pb2, run_pb2
 from lanewayd.clock import Clock
 from lanewayd.records import Run
@@ -14,6 +16,7 @@ from lanewayd.rpc.paging import PageTokens, page_size, read_page
 from lanewayd.rpc.request_fields import check_session_key, check_size, required, required_session_key
 from lanewayd.rpc.run_convert import abort_response, agent_response, run_message, wait_response
 from lanewayd.rpc.subscribe import Subscriptions
+from lanewayd.runs.interface import NewMessage
 
 DEFAULT_WAIT_S = 30.0
 MAX_WAIT_S = 3600.0
@@ -116,5 +119,9 @@ class AgentHandlers:
         return self._catalog.tools(request, call)
 
     async def _accept(self, request: agent_pb2.AgentRequest, call: Call) -> AcceptedMessage:
-        message = new_message(request, tenant=call.tenant, traceparent=call.traceparent, limits=self._limits)
+        def checked() -> NewMessage:
+            return new_message(request, tenant=call.tenant, traceparent=call.traceparent, limits=self._limits)
+
+        # Files are decoded and hashed where nobody waits for it.
+        message = await asyncio.to_thread(checked) if request.attachments else checked()
         return await self._runs.accept(message)

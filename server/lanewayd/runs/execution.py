@@ -101,7 +101,7 @@ class Execution:
             budget = await self._budget(chain[0])
             schema_json = run.request.response_schema_json
             schema = await asyncio.to_thread(schema_of, schema_json) if schema_json else None
-            loop = self._loop(self._route(chain), budget, schema)
+            loop = self._loop(chain, budget, schema)
         except LanewayError as error:
             return failed(RunError(error.code.value, error.message))
         try:
@@ -127,11 +127,19 @@ class Execution:
         parts = RouteParts(collaborators.provider, collaborators.profiles, collaborators.probes, collaborators.clock)
         return Route(chain, parts, session_id=self._run.session_id)
 
-    def _loop(self, route: Route, budget: Budget, schema: AnswerSchema | None) -> AgentLoop:
+    def _attachments(self, chain: tuple[Candidate, ...]) -> Attachments:
+        tenant, store = self._run.tenant, self._with.store
+        return Attachments(
+            self._with.blobs,
+            owned=lambda hashes: self._read(lambda: store.blobs_of(tenant, hashes)),
+            sees_images=any(candidate.facts.accepts_images for candidate in chain),
+        )
+
+    def _loop(self, chain: tuple[Candidate, ...], budget: Budget, schema: AnswerSchema | None) -> AgentLoop:
         run, recorder, clock, gate = self._run, self._recorder, self._with.clock, self._with.gate
         plan = LoopPlan(
             tools=self._toolset.specs,
-            contents=Attachments(self._with.blobs),
+            contents=self._attachments(chain),
             lacks_tools=self._toolset.is_emptied_by_policy,
             budget=budget,
             max_output_tokens=run.request.max_output_tokens,
@@ -147,7 +155,7 @@ class Execution:
         )
         return AgentLoop(
             plan=plan,
-            turn=ModelTurn(route=route, recorder=recorder, clock=clock, gate=gate, trace=self._trace),
+            turn=ModelTurn(route=self._route(chain), recorder=recorder, clock=clock, gate=gate, trace=self._trace),
             batch=ToolBatch(
                 toolset=self._toolset,
                 workplace=self._workplace,

@@ -54,7 +54,7 @@ def export_line(entry: Entry, ids: ExportIds) -> dict[str, Any]:
 
 def _export_message(kind: EntryKind, body: dict[str, Any]) -> dict[str, Any]:
     if kind is EntryKind.USER:
-        return {"role": "user", "content": body["content"]}
+        return {"role": "user", "content": [_export_said(part) for part in body["content"]]}
     if kind is EntryKind.TOOL_RESULT:
         result = {
             "role": "toolResult",
@@ -72,6 +72,14 @@ def _export_message(kind: EntryKind, body: dict[str, Any]) -> dict[str, Any]:
         "model": body["model"],
         "stopReason": {"tool_use": "toolUse"}.get(body["stop_reason"], body["stop_reason"]),
     }
+
+
+def _export_said(part: dict[str, Any]) -> dict[str, Any]:
+    """A text as it is; of a file everything but its bytes."""
+    if part["type"] != "attachment":
+        return part
+    names = {"name": "name", "mimeType": "mime_type", "hash": "blob_hash", "size": "size_bytes"}
+    return {"type": "attachment", **{name: part[column] for name, column in names.items()}}
 
 
 def _export_block(block: dict[str, Any]) -> dict[str, Any]:

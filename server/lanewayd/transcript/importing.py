@@ -5,6 +5,7 @@ says which one and why, so that nobody finds out later that half of a conversati
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from lanewayd.errors import ErrorCode, FieldError
 from lanewayd.messages import (
     AssistantBlock,
     AssistantMessage,
+    Attachment,
     Reasoning,
     StopReason,
     Text,
@@ -31,6 +33,8 @@ _STOP_REASONS = {"toolUse": StopReason.TOOL_USE} | {
     reason.value: reason for reason in StopReason if reason is not StopReason.TOOL_USE
 }
 _OUTCOMES = [outcome.value for outcome in ToolOutcome]
+_HASH = re.compile(r"[0-9a-f]{64}")
+_MAX_NAME_CHARS = 512
 _CUT_SHORT = (StopReason.ERROR, StopReason.ABORTED)
 
 
@@ -115,13 +119,33 @@ class TranscriptReader:
             raise _Refused("`message` is no object")
         match message.get("role"):
             case "user":
-                return EntryKind.USER, user_body(UserMessage(_texts(message)))
+                return EntryKind.USER, user_body(_said(message))
             case "assistant":
                 return EntryKind.ASSISTANT, assistant_body(_assistant(message), self.new_message_id())
             case "toolResult":
                 return EntryKind.TOOL_RESULT, tool_result_body(_tool_result(message))
             case role:
                 raise _Refused(f"`role` is {_shown(role)}; it is user, assistant or toolResult")
+
+
+def _said(message: dict[str, Any]) -> UserMessage:
+    """Texts, and mentions of files: their bytes are not in an export."""
+    blocks = _blocks(message)
+    files = [block for block in blocks if block.get("type") == "attachment"]
+    texts = [block for block in blocks if block.get("type") != "attachment"]
+    return UserMessage(_texts({"content": texts}), tuple(_attachment(block) for block in files))
+
+
+def _attachment(block: dict[str, Any]) -> Attachment:
+    name, mime_type, digest = _text(block, "name", ""), _text(block, "mimeType", ""), _text(block, "hash")
+    size_bytes = block.get("size")
+    if max(len(name), len(mime_type)) > _MAX_NAME_CHARS:
+        raise _Refused(f"`name` and `mimeType` of an attachment have at most {_MAX_NAME_CHARS} characters")
+    if not _HASH.fullmatch(digest):
+        raise _Refused("`hash` of an attachment is no SHA-256 in 64 hex digits")
+    if isinstance(size_bytes, bool) or not isinstance(size_bytes, int) or not 0 <= size_bytes < 2**63:
+        raise _Refused("`size` of an attachment is no number of bytes")
+    return Attachment(name, mime_type, digest, size_bytes)
 
 
 def _assistant(message: dict[str, Any]) -> AssistantMessage:
