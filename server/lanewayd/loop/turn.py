@@ -18,6 +18,7 @@ from lanewayd.loop.incomplete import (
     with_instruction,
 )
 from lanewayd.loop.interface import Recorder, StepGate
+from lanewayd.loop.limits import NO_BUDGET, Budget, budget_error
 from lanewayd.loop.route import Leg, Route
 from lanewayd.loop.structured import asking_for_schema
 from lanewayd.messages import AssistantMessage, FailureClass, RunError, StopReason
@@ -39,13 +40,15 @@ class ModelTurn:
         clock: Clock,
         gate: StepGate,
         trace: RunTrace | None = None,
+        budget: Budget = NO_BUDGET,
     ) -> None:
-        """`trace`: None tells nobody."""
+        """`trace`: None tells nobody. `budget`: another try must be within it, as the first was."""
         self._route = route
         self._recorder = recorder
         self._clock = clock
         self._gate = gate
         self._trace = trace or RunTrace.off()
+        self._budget = budget
 
     async def call(self, request: ModelRequest, conduct: Conduct) -> Done | Failed:
         """The model's message, or the failure that nothing may follow. Raises Parked between tries.
@@ -55,6 +58,8 @@ class ModelTurn:
         tries, nudges, asked = 0, 0, request
         while True:
             self._gate.check()
+            if tries and (spent := budget_error(self._budget, self._recorder.usage)) is not None:
+                return Failed(spent, AssistantMessage((), "", "", StopReason.ERROR))
             leg = await self._route.leg()
             if isinstance(leg, RunError):
                 return Failed(leg, AssistantMessage((), leg.provider, leg.model, StopReason.ERROR))

@@ -98,7 +98,7 @@ class Execution:
         run = self._run
         try:
             chain = self._with.candidates(run.request)
-            budget = await self._budget(chain[0])
+            budget = await self._budget(chain)
             schema_json = run.request.response_schema_json
             schema = await asyncio.to_thread(schema_of, schema_json) if schema_json else None
             loop = self._loop(chain, budget, schema)
@@ -155,7 +155,9 @@ class Execution:
         )
         return AgentLoop(
             plan=plan,
-            turn=ModelTurn(route=self._route(chain), recorder=recorder, clock=clock, gate=gate, trace=self._trace),
+            turn=ModelTurn(
+                route=self._route(chain), recorder=recorder, clock=clock, gate=gate, trace=self._trace, budget=budget
+            ),
             batch=ToolBatch(
                 toolset=self._toolset,
                 workplace=self._workplace,
@@ -169,7 +171,7 @@ class Execution:
             steering=self._steering,
         )
 
-    async def _budget(self, candidate: Candidate) -> Budget:
+    async def _budget(self, chain: tuple[Candidate, ...]) -> Budget:
         """What this run may use, after what its session has used."""
         store, run, settings = self._with.store, self._run, self._with.settings
         used = self._session_usage
@@ -177,10 +179,11 @@ class Execution:
             session = await self._read(lambda: store.session(run.tenant, run.session_key))
             used = session.usage if session is not None else Usage()
         budget = Budget(settings.run_allowance, settings.session_allowance, used)
-        if budget.has_cost_limit and not candidate.facts.prices.is_known:
+        unpriced = [candidate.reference for candidate in chain if not candidate.facts.prices.is_known]
+        if budget.has_cost_limit and unpriced:
             logger.warning(
-                "the cost limit of a run does not hold: the prices of its model are not known",
-                extra={"run_id": run.run_id, "model": candidate.reference},
+                "the cost limit of a run does not count calls of models whose prices are not known",
+                extra={"run_id": run.run_id, "model": ", ".join(unpriced)},
             )
         return budget
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.store_commands import accept_run, start_run
-from tests.unit.runs.bench import answer, asks, check_is_over, running_bench
+from tests.unit.runs.bench import answer, asks, check_is_over, failure, running_bench
 from tests.unit.runs.left_over import LeftOver, left_by
 
 from lanewayd.loop.limits import Allowance
@@ -52,6 +52,19 @@ async def test_runs_of_a_session_use_its_budget_together_and_other_sessions_have
         states = [reason_of(await bench.done(await bench.accept())) for _ in range(3)]
         assert states == ["", "", "BUDGET_EXCEEDED"]
         assert reason_of(await bench.done(await bench.accept("other"))) == ""
+
+
+async def test_no_further_try_is_made_either(tmp_path: Path) -> None:
+    async with running_bench(tmp_path, of_run=Allowance(max_tokens=100)) as bench:
+        failed = failure()
+        bench.provider.plan(replace(failed, partial=replace(failed.partial, usage=Usage(100))), answer())
+        run_id = await bench.accept()
+        await bench.clock.wait_for_sleepers(1)
+        while not (await bench.run(run_id)).state.is_ended:
+            await bench.clock.advance(8.0)
+        run = await bench.done(run_id)
+        assert (reason_of(run), len(bench.provider.calls), run.usage) == ("BUDGET_EXCEEDED", 1, Usage(100))
+        await check_is_over(bench, run_id)
 
 
 async def test_what_was_used_before_a_restart_counts(tmp_path: Path) -> None:
