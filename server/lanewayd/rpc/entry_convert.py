@@ -14,6 +14,8 @@ from lanewayd.rpc.wire_text import cut, is_continuation, size_bytes
 
 _BLOCK_BYTES = 32
 """Reckoned for the framing of one block, so that many small ones cannot exceed the limit either."""
+_LEFT_BY_FILES_BYTES = MAX_TEXT_BYTES // 2
+"""Room that stays for the texts of an entry, however many files it names."""
 
 
 class _Room:
@@ -37,6 +39,15 @@ class _Room:
         self._left -= _BLOCK_BYTES + sum(size_bytes(word) for word in names)
         self.truncated = self.truncated or self._left < 0
         return self._left >= 0
+
+    def has_file(self, *names: str) -> bool:
+        """As `has_block`, for a file; leaves room for texts."""
+        size = _BLOCK_BYTES + sum(size_bytes(word) for word in names)
+        if self._left - size < _LEFT_BY_FILES_BYTES:
+            self.truncated = True
+            return False
+        self._left -= size
+        return True
 
     def _take(self, whole: str, part: str) -> str:
         whole_bytes, part_bytes = size_bytes(valid_text(whole)), size_bytes(part)
@@ -100,20 +111,29 @@ def _part_text(body: Mapping[str, Any], part: int) -> str | None:
 
 
 def _text_blocks(body: Mapping[str, Any], room: _Room) -> list[session_pb2.ContentBlock]:
+    content = body.get("content") or []
+    # All files before the first text, which may take all the room there is: ReadEntry gives texts only.
+    files = [_attachment(block, room) if block.get("type") == "attachment" else None for block in content]
     blocks = []
-    for block in body.get("content") or []:
-        has_block = room.has_block()  # before the text, which may take all the room there is
+    for block, file in zip(content, files, strict=True):
+        if file is not None:
+            blocks.append(session_pb2.ContentBlock(attachment=file))
+        if block.get("type") == "attachment":
+            continue
+        has_block = room.has_block()  # before the text, see above
         text = room.fit(block.get("text") or "")
         if has_block:
-            blocks.append(session_pb2.ContentBlock(text=text, attachment=_attachment(block)))
+            blocks.append(session_pb2.ContentBlock(text=text))
     return blocks
 
 
-def _attachment(block: Mapping[str, Any]) -> session_pb2.AttachmentReference | None:
-    if block.get("type") != "attachment":
+def _attachment(block: Mapping[str, Any], room: _Room) -> session_pb2.AttachmentReference | None:
+    """None: there is no room for it."""
+    file_name, mime_type, blob_hash = name(block["name"]), name(block["mime_type"]), block["blob_hash"]
+    if not room.has_file(file_name, mime_type, blob_hash):
         return None
     return session_pb2.AttachmentReference(
-        name=name(block["name"]), mime_type=name(block["mime_type"]), hash=block["blob_hash"], size=block["size_bytes"]
+        name=file_name, mime_type=mime_type, hash=blob_hash, size=block["size_bytes"]
     )
 
 

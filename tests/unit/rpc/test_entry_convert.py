@@ -14,6 +14,7 @@ from lanewayd.rpc.limits import MAX_MESSAGE_BYTES, MAX_PIECE_BYTES
 
 _TEXT = {"type": "text", "text": "Hü"}
 _CALL = {"type": "tool_call", "call_id": "call_1", "name": "exec", "arguments_json": '{"a":1}'}
+_FILE = {"type": "attachment", "name": "n" * 512, "mime_type": "m" * 512, "blob_hash": "a" * 64, "size_bytes": 2**62}
 _USAGE = {"input_tokens": 1, "output_tokens": 2, "cache_read_tokens": 0, "cache_write_tokens": 0, "reasoning_tokens": 0}
 
 
@@ -106,6 +107,27 @@ def test_an_entry_stays_below_1_mib_and_says_what_it_lacks(content: list[dict[st
     assert shown.ByteSize() <= MAX_MESSAGE_BYTES
     assert shown.truncated
     assert shown.total_bytes == whole
+
+
+@pytest.mark.parametrize("text", ["all of these", "ü" * 3_000_000])
+def test_an_entry_that_names_very_many_files_stays_below_1_mib_and_keeps_room_for_its_text(text: str) -> None:
+    shown = entry_message(_entry(EntryKind.USER, {"content": [{"type": "text", "text": text}] + [_FILE] * 2000}))
+    kinds = [block.WhichOneof("block") for block in shown.user.content]
+    assert shown.ByteSize() <= MAX_MESSAGE_BYTES
+    assert shown.truncated
+    assert kinds == ["text"] + ["attachment"] * (len(kinds) - 1)
+    assert 400 < len(kinds) < 2001
+    assert len(shown.user.content[0].text.encode()) >= min(len(text.encode()), 450_000)
+
+
+def test_the_files_of_a_message_are_shown_beside_a_text_that_is_cut() -> None:
+    text = {"type": "text", "text": "x" * MAX_MESSAGE_BYTES}
+    shown = entry_message(_entry(EntryKind.USER, {"content": [text] + [_FILE] * 20}))
+    assert shown.ByteSize() <= MAX_MESSAGE_BYTES
+    assert shown.truncated
+    assert shown.total_bytes == MAX_MESSAGE_BYTES
+    assert [block.WhichOneof("block") for block in shown.user.content] == ["text"] + ["attachment"] * 20
+    assert len(shown.user.content[0].text) > 900_000
 
 
 def test_names_of_absurd_length_are_cut() -> None:

@@ -487,7 +487,7 @@ export type Entry = Message<"laneway.v1.Entry"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * True if a text was cut so that the answer stays below 1 MiB. The whole text is read with ReadEntry.
+   * True if a text was cut, or blocks were left out, so that the answer stays below 1 MiB. ReadEntry reads whole texts.
    *
    * @generated from field: bool truncated = 11;
    */
