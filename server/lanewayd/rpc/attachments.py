@@ -37,6 +37,8 @@ def _file(attachment: agent_pb2.Attachment, limits: Limits) -> NewAttachment:
     check_size(attachment.mime_type, "attachments", limits.name_bytes)
     if "/" in attachment.name or "\\" in attachment.name or has_control_characters(attachment.name):
         raise _invalid("The name of an attachment is no path and has no control characters.")
+    if has_control_characters(attachment.mime_type):
+        raise _invalid("The media type of an attachment has no control characters.")
     declared = attachment.mime_type.strip().lower()
     match attachment.WhichOneof("content"):
         case "data":
@@ -69,14 +71,27 @@ def _data_of(uri: str) -> tuple[str, bytes]:
 
 
 def _type_of(data: bytes, declared: str) -> str:
-    """What an image is, its bytes say; of anything else the declared type stands."""
+    """What an image is, its bytes say; of anything else the declared type stands, if there is one."""
     for signature, media_type in _SIGNATURES:
         if data.startswith(signature):
             return media_type
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
+    if not declared:
+        return _undeclared_type(data)
     # A model service would refuse the whole conversation for a picture that is none.
     return "application/octet-stream" if declared.startswith("image/") and declared != "image/svg+xml" else declared
+
+
+def _undeclared_type(data: bytes) -> str:
+    """What it looks like; "" if that is nothing known."""
+    if data.startswith(b"%PDF-"):
+        return "application/pdf"
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return ""
+    return "" if "\0" in text else "text/plain"
 
 
 def _invalid(problem: str) -> FieldError:

@@ -84,8 +84,8 @@ class Blobs:
             try:
                 names = suspects if self._has_looked_at_all else suspects | await self._change(self._names)
                 removed = set(await unnamed(names)) - self._held_since_sweep_began if names else set()
-                # From here to its place in the thread's queue nothing else can be decided.
-                await self._change(lambda: self._remove(removed))
+                if removed:  # from here to its place in the thread's queue nothing else can be decided
+                    await self._change(lambda: self._remove(removed))
             except BaseException:
                 self._suspects |= suspects
                 raise

@@ -84,6 +84,19 @@ async def test_the_file_of_a_refused_message_goes_with_the_next_retention(tmp_pa
         assert files_of(bench) == {}
 
 
+async def test_a_message_without_files_costs_no_statement_and_no_thread_for_them(tmp_path: Path) -> None:
+    async with running_bench(tmp_path) as bench:
+        bench.parts.blobs.close()  # whatever needs its thread fails from now on
+        said: list[str] = []
+        connection = bench.store._writer._transaction._connection  # noqa: SLF001 - every statement of the writer
+        connection.set_trace_callback(said.append)
+        bench.provider.plan(answer())
+        await bench.done(await bench.accept())
+        connection.set_trace_callback(None)
+        assert any("INSERT INTO runs" in statement for statement in said)
+        assert not [statement for statement in said if "blobs" in statement or "INTO attachments" in statement]
+
+
 async def test_a_message_that_finds_the_queue_full_writes_no_file(tmp_path: Path) -> None:
     async with running_bench(tmp_path, max_queued_runs=0) as bench:
         with pytest.raises(LanewayError, match="full"):

@@ -74,14 +74,15 @@ export type Attachment = Message<"laneway.v1.Attachment"> & {
   name: string;
 
   /**
-   * Its media type, for example "image/png"; of images the bytes decide. Empty means unknown.
+   * Its media type, for example "image/png"; of images the bytes decide. Empty: what the bytes look like, if that is
+   * known. Control characters are FIELD_INVALID, as in `name`.
    *
    * @generated from field: string mime_type = 2;
    */
   mimeType: string;
 
   /**
-   * The content. Exactly one must be set, else INVALID_ARGUMENT, FIELD_INVALID.
+   * The content, not empty. Exactly one must be set, else INVALID_ARGUMENT, FIELD_INVALID.
    *
    * @generated from oneof laneway.v1.Attachment.content
    */
