@@ -302,7 +302,7 @@ def _gives_a_message_or_a_field_error(request: agent_pb2.AgentRequest) -> None:
         outcome: NewMessage | FieldError = _checked(request)
     except FieldError as refused:
         outcome = refused
-    assert outcome.field if isinstance(outcome, FieldError) else outcome.message.strip()
+    assert outcome.field if isinstance(outcome, FieldError) else outcome.message.strip() or outcome.attachments
 
 
 @given(_REQUESTS)
