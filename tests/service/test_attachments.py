@@ -74,6 +74,19 @@ async def test_a_model_that_takes_no_images_is_told_of_them(service: RunningServ
     assert last_said(model) == "[cat.png: attached image, not shown because this model does not take images]"
 
 
+async def test_the_image_model_answers_messages_with_images_where_the_agents_own_cannot_see(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    toml = EYES + '[agents.defaults]\nmodel = "mock/blind"\nimage_model = "mock/any"\n'
+    async with running_service(tmp_path / "home", model=model, toml=toml) as service:
+        for attachments in ([cat()], [notes()], []):
+            run = await service.accept("look", model="", session_key="s", attachments=attachments)
+            assert (await service.wait(run.run_id)).status == agent_pb2.WAIT_STATUS_OK
+    assert [request.model for request in model.requests] == ["any", "blind", "blind"]
+    assert "image_url" in str(model.requests[0].messages)
+    assert "attached image, not shown" in str(model.requests[2].messages)
+
+
 async def test_an_import_mentions_the_files_and_shows_them_to_nobody_who_did_not_send_them(
     tmp_path: Path, model: ModelServer
 ) -> None:
