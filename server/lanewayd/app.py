@@ -10,7 +10,6 @@ import secrets
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from importlib import metadata
 
 import grpc
@@ -35,7 +34,6 @@ from lanewayd.runs.lanes import LaneBook
 from lanewayd.runs.looks import SessionLooks
 from lanewayd.runs.recovery import Recovery
 from lanewayd.runs.registry import RunRegistry
-from lanewayd.runs.retention import Retention, RetentionSettings
 from lanewayd.runs.scheduler import Scheduler
 from lanewayd.runs.settling import Settling
 from lanewayd.runs.supervision import Supervision
@@ -59,6 +57,7 @@ from lanewayd.wiring.model_services import ModelServices
 from lanewayd.wiring.run_settings import accept_limits, queue_defaults, run_settings
 from lanewayd.wiring.sessions import make_sessions
 from lanewayd.wiring.telemetry import telemetry_options
+from lanewayd.wiring.upkeep import make_retention
 from lanewayd.wiring.workshop import BuiltInWorkshop
 
 logger = logging.getLogger(__name__)
@@ -267,18 +266,7 @@ class Service:
             settling=settling,
             max_attempts=settings.recovery.max_attempts,
         )
-        retention = settings.events.retention
-        self._retention = Retention(
-            RetentionSettings(
-                events_max_age=timedelta(days=retention.max_age_days),
-                max_events_per_run=retention.max_events_per_run,
-                events_max_bytes=retention.max_bytes,
-                runs_max_age=timedelta(days=settings.runs.retention.max_age_days),
-            ),
-            store=self._store,
-            blobs=self._collaborators.blobs,
-            clock=clock,
-        )
+        self._retention = make_retention(settings, self._collaborators)
 
     def _wire_rpc(self) -> None:
         settings = self._settings
