@@ -30,6 +30,7 @@ class FakeClock:
         self._elapsed_s = 0.0
         self._timers: list[_Timer] = []
         self._numbers = itertools.count()
+        self._begun = 0
         self._changed = asyncio.Event()
 
     def now(self) -> datetime:
@@ -89,9 +90,15 @@ class FakeClock:
         """Return when at least `count` callbacks of `call_later` wait."""
         await self._wait(lambda: self.timer_count >= count)
 
+    async def wait_for_another(self) -> None:
+        """Return when one more wait has begun, of either kind, than before the call."""
+        begun = self._begun
+        await self._wait(lambda: self._begun > begun)
+
     def _add(self, delay_s: float, callback: Callable[[], None], *, is_sleeper: bool) -> _Timer:
         timer = _Timer(self._elapsed_s + delay_s, next(self._numbers), callback, is_sleeper)
         heapq.heappush(self._timers, timer)
+        self._begun += 1
         self._changed.set()
         return timer
 
