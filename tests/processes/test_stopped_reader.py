@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(600)
 
 CHUNK = "x" * 32 * 1024
 CHUNKS_OF_A_RUN = 32
-ALLOWED_MIB = 16
+ALLOWED_MIB = 8
 """What the server may grow by while the reader stands: caches of the store, its own buffers - not the log."""
 
 
@@ -32,15 +32,15 @@ async def test_a_stopped_reader_costs_no_memory_and_misses_nothing(make_server: 
     server = make_server(toml="[events]\ndelta_interval_ms = 0\n", is_plain=True)
     await server.start()
     runs = scaled(40, 200)
-    model.answer(*[Answer([delta(content=CHUNK)] * CHUNKS_OF_A_RUN + [delta("stop")])] * (runs + 5))
+    model.answer(*[Answer([delta(content=CHUNK)] * CHUNKS_OF_A_RUN + [delta("stop")])] * (runs + 20))
 
     async def run_once() -> str:
         accepted = await server.accept("go")
         assert (await server.wait(accepted.run_id)).state == run_pb2.RUN_STATE_SUCCEEDED
         return accepted.run_id
 
-    for _ in range(3):
-        await run_once()  # what grows once has grown
+    for _ in range(15):
+        await run_once()  # caches and buffers that grow once have grown (11 to 16 MiB; then under 3)
     cursor = (await server.events(await run_once()))[-1].cursor
     reader = await asyncio.create_subprocess_exec(
         sys.executable,
