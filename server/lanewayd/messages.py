@@ -202,6 +202,8 @@ class AssistantMessage:
     stop_reason: StopReason
     usage: Usage = field(default_factory=Usage)
     provider_stop: str = ""
+    response_model: str = ""
+    """The model that answered, where the service named another than `model`, which it was asked for."""
 
     @property
     def text(self) -> str:

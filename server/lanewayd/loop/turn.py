@@ -119,7 +119,7 @@ class ModelTurn:
                 return outcome
             message = outcome.message
             call.succeeded(
-                model=message.model,
+                model=message.response_model or message.model,
                 finish_reason=message.stop_reason.value,
                 tokens=message.usage,
                 chunks=chunks,

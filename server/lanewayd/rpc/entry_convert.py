@@ -142,6 +142,7 @@ def _assistant(body: Mapping[str, Any], room: _Room) -> session_pb2.AssistantEnt
         message_id=name(body.get("message_id") or ""),
         provider=name(body.get("provider") or ""),
         model=name(body.get("model") or ""),
+        response_model=name(body.get("response_model") or ""),
         usage=_usage(body.get("usage")),
         stop_reason=name(body.get("stop_reason") or ""),
     )

@@ -47,6 +47,7 @@ def assistant_body(message: AssistantMessage, message_id: str) -> str:
             "usage": _usage_json(message.usage),
             "stop_reason": message.stop_reason.value,
             "provider_stop": message.provider_stop,
+            **({"response_model": message.response_model} if message.response_model else {}),
         }
     )
 
@@ -82,6 +83,7 @@ def message_of(entry: Entry) -> Message | None:
             stop_reason=StopReason(body["stop_reason"]),
             usage=_usage_of(body["usage"]),
             provider_stop=body["provider_stop"],
+            response_model=body.get("response_model", ""),
         )
     if entry.kind is EntryKind.TOOL_RESULT:
         return ToolResultMessage(

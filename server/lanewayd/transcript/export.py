@@ -70,6 +70,7 @@ def _export_message(kind: EntryKind, body: dict[str, Any]) -> dict[str, Any]:
         "content": [_export_block(block) for block in body["content"]],
         "provider": body["provider"],
         "model": body["model"],
+        **({"responseModel": body["response_model"]} if body.get("response_model") else {}),
         "stopReason": {"tool_use": "toolUse"}.get(body["stop_reason"], body["stop_reason"]),
     }
 

@@ -157,6 +157,7 @@ def _assistant(message: dict[str, Any]) -> AssistantMessage:
         content=tuple(_assistant_block(block, stop_reason) for block in _blocks(message)),
         provider=_text(message, "provider", ""),
         model=_text(message, "model", ""),
+        response_model=_text(message, "responseModel", ""),
         stop_reason=stop_reason,
         usage=Usage(unavailable=True),
     )

@@ -207,20 +207,22 @@ class UserEntry(_message.Message):
     def __init__(self, content: _Optional[_Iterable[_Union[ContentBlock, _Mapping]]] = ...) -> None: ...
 
 class AssistantEntry(_message.Message):
-    __slots__ = ("message_id", "content", "provider", "model", "usage", "stop_reason")
+    __slots__ = ("message_id", "content", "provider", "model", "usage", "stop_reason", "response_model")
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     STOP_REASON_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_MODEL_FIELD_NUMBER: _ClassVar[int]
     message_id: str
     content: _containers.RepeatedCompositeFieldContainer[AssistantBlock]
     provider: str
     model: str
     usage: _run_pb2.Usage
     stop_reason: str
-    def __init__(self, message_id: _Optional[str] = ..., content: _Optional[_Iterable[_Union[AssistantBlock, _Mapping]]] = ..., provider: _Optional[str] = ..., model: _Optional[str] = ..., usage: _Optional[_Union[_run_pb2.Usage, _Mapping]] = ..., stop_reason: _Optional[str] = ...) -> None: ...
+    response_model: str
+    def __init__(self, message_id: _Optional[str] = ..., content: _Optional[_Iterable[_Union[AssistantBlock, _Mapping]]] = ..., provider: _Optional[str] = ..., model: _Optional[str] = ..., usage: _Optional[_Union[_run_pb2.Usage, _Mapping]] = ..., stop_reason: _Optional[str] = ..., response_model: _Optional[str] = ...) -> None: ...
 
 class ToolResultEntry(_message.Message):
     __slots__ = ("call_id", "name", "content", "is_error", "outcome")

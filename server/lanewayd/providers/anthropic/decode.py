@@ -21,6 +21,7 @@ from lanewayd.providers.failures import Fault, classify_error_body, fault
 from lanewayd.providers.interface import Done, StreamEvent
 from lanewayd.providers.json_events import JsonEvent, ResponseRefused
 from lanewayd.providers.redaction import excerpt
+from lanewayd.providers.response_model import response_model
 
 MAX_BLOCKS = 4_096
 MAX_ANSWER_CHARS = 10_000_000
@@ -63,6 +64,7 @@ class MessageInterpreter:
         self._chars = 0
         self._usage = UsageCounts()
         self._stop_word = ""
+        self._response_model = ""
         self._takes: dict[str, _Take] = {
             "message_start": self._start,
             "content_block_start": self._start_block,
@@ -127,14 +129,21 @@ class MessageInterpreter:
 
     def _message(self, stop_reason: StopReason) -> AssistantMessage:
         content = self._answer.content()
-        return AssistantMessage(content, self._provider, self._model, stop_reason, self._usage.total(), self._stop_word)
+        usage = self._usage.total()
+        return AssistantMessage(
+            content, self._provider, self._model, stop_reason, usage, self._stop_word, self._response_model
+        )
 
     # Events
 
     def _start(self, value: dict[str, Any], into: list[StreamEvent]) -> None:
         message = value.get("message")
         if isinstance(message, dict):
+            self._name_model(message)
             self._usage.take(message.get("usage"))
+
+    def _name_model(self, message: dict[str, Any]) -> None:
+        self._response_model = response_model(message.get("model"), self._response_model, asked=self._model)
 
     def _start_block(self, value: dict[str, Any], into: list[StreamEvent]) -> None:
         given = value.get("content_block")
@@ -204,6 +213,7 @@ class MessageInterpreter:
 
     def _take_whole(self, value: dict[str, Any], into: list[StreamEvent]) -> None:
         """A message in one piece, from a service that does not stream."""
+        self._name_model(value)
         self._usage.take(value.get("usage"))
         blocks = value.get("content")
         for index, block in enumerate(blocks if isinstance(blocks, list) else []):

@@ -6,7 +6,7 @@ There is no end mark: an answer is over when its finish reason has come and the 
 from typing import Any
 
 from lanewayd.errors import ErrorCode
-from lanewayd.messages import AssistantMessage, StopReason, Usage
+from lanewayd.messages import AssistantBlock, AssistantMessage, StopReason, Usage
 from lanewayd.providers.arguments import CallRefused
 from lanewayd.providers.call_ids import CallIds
 from lanewayd.providers.failures import classify_error_body, fault
@@ -25,6 +25,7 @@ from lanewayd.providers.gemini.chunk_fields import (
 )
 from lanewayd.providers.interface import Done, StreamEvent
 from lanewayd.providers.json_events import JsonEvent, ResponseRefused
+from lanewayd.providers.response_model import response_model
 
 
 class GeminiInterpreter:
@@ -37,6 +38,7 @@ class GeminiInterpreter:
         self._answer = Answer()
         self._usage_fields: dict[str, Any] = {}
         self._stop_word = ""
+        self._response_model = ""
 
     @property
     def is_complete(self) -> bool:
@@ -69,17 +71,21 @@ class GeminiInterpreter:
         if runs_calls and self._answer.has_calls:
             stop_reason = StopReason.TOOL_USE
         content = self._answer.content(self._ids, with_calls=runs_calls)
-        into.append(
-            Done(AssistantMessage(content, self._provider, self._model, stop_reason, self._usage(), self._stop_word))
-        )
+        into.append(Done(self._message(content, stop_reason)))
 
     def partial(self) -> AssistantMessage:
-        content = self._answer.shown()
-        return AssistantMessage(content, self._provider, self._model, StopReason.ERROR, self._usage(), self._stop_word)
+        return self._message(self._answer.shown(), StopReason.ERROR)
+
+    def _message(self, content: tuple[AssistantBlock, ...], stop_reason: StopReason) -> AssistantMessage:
+        usage = self._usage()
+        return AssistantMessage(
+            content, self._provider, self._model, stop_reason, usage, self._stop_word, self._response_model
+        )
 
     def _take_chunk(self, chunk: Any, into: list[StreamEvent], *, is_error: bool = False) -> None:
         if not isinstance(chunk, dict) or is_error or chunk.get("error"):
             raise ResponseRefused(classify_error_body(chunk))
+        self._response_model = response_model(chunk.get("modelVersion"), self._response_model, asked=self._model)
         self._count_usage(chunk)
         candidate = first_candidate(chunk)
         if candidate is None:

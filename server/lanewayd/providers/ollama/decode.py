@@ -17,6 +17,7 @@ from lanewayd.providers.ollama.encode import THINKING_FIELD
 from lanewayd.providers.openai_chat.answer import Answer
 from lanewayd.providers.openai_chat.chunk_fields import Part
 from lanewayd.providers.openai_chat.reasoning_tags import ReasoningTags
+from lanewayd.providers.response_model import response_model
 from lanewayd.providers.surrogates import SurrogateJoiner
 from lanewayd.providers.usage_fields import count_of
 
@@ -42,6 +43,7 @@ class OllamaAnswer:
         """Id (mostly empty), name and arguments."""
         self._usage: Usage | None = None
         self._stop_word = ""
+        self._response_model = ""
 
     @property
     def is_complete(self) -> bool:
@@ -56,6 +58,7 @@ class OllamaAnswer:
             return
         if not isinstance(line, dict) or line.get("error"):
             raise ResponseRefused(_failure_in(line))
+        self._response_model = response_model(line.get("model"), self._response_model, asked=self._model)
         message = line.get("message")
         if isinstance(message, dict):
             self._take_message(message, into)
@@ -130,8 +133,9 @@ class OllamaAnswer:
 
     def _message(self, stop_reason: StopReason) -> AssistantMessage:
         usage = self._usage or Usage(unavailable=True)
+        content = self._answer.content()
         return AssistantMessage(
-            self._answer.content(), self._provider, self._model, stop_reason, usage, self._stop_word
+            content, self._provider, self._model, stop_reason, usage, self._stop_word, self._response_model
         )
 
 

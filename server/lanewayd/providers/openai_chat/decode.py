@@ -25,6 +25,7 @@ from lanewayd.providers.openai_chat.reasoning_tags import ReasoningTags
 from lanewayd.providers.openai_chat.resend import ResendFilter
 from lanewayd.providers.openai_chat.tool_call_assembly import ToolCallAssembly
 from lanewayd.providers.redaction import excerpt
+from lanewayd.providers.response_model import response_model
 from lanewayd.providers.sse import SseEvent, SseParser
 from lanewayd.providers.surrogates import SurrogateJoiner
 from lanewayd.providers.usage_fields import usage_of
@@ -79,6 +80,7 @@ class ChatDecoder:
         self._queued_bytes = 0
         self._usage: Usage | None = None
         self._finish_word = ""
+        self._response_model = ""
         self._saw_end_mark = False
         self._progress = 0
         self._is_finished = False
@@ -129,6 +131,7 @@ class ChatDecoder:
             StopReason.ERROR,
             self._usage or Usage(unavailable=True),
             self._finish_word,
+            self._response_model,
         )
         return Failed(error, partial, is_transient=is_transient)
 
@@ -227,6 +230,7 @@ class ChatDecoder:
     def _take_chunk(self, chunk: Any, events: list[StreamEvent], *, is_error: bool = False) -> None:
         if not isinstance(chunk, dict) or is_error or chunk.get("error"):
             raise _Refused(classify_error_body(chunk))
+        self._response_model = response_model(chunk.get("model"), self._response_model, asked=self._model)
         choice = first_choice(chunk)
         for holder in (choice, chunk):  # what the chunk says counts more
             if holder.get("usage"):
@@ -329,6 +333,7 @@ class ChatDecoder:
             stop_reason,
             self._usage or Usage(unavailable=True),
             self._finish_word,
+            self._response_model,
         )
         events.append(Done(message))
 

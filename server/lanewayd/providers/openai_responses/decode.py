@@ -17,6 +17,7 @@ from lanewayd.providers.json_events import JsonEvent, ResponseRefused
 from lanewayd.providers.openai_responses.item_fields import ItemKind, index_of, text_of
 from lanewayd.providers.openai_responses.output import Output, OutputRefused
 from lanewayd.providers.redaction import excerpt
+from lanewayd.providers.response_model import response_model
 from lanewayd.providers.usage_fields import usage_of
 
 _PREFIX = "response."
@@ -40,8 +41,10 @@ class ResponsesAnswer:
         self._output = Output()
         self._usage: Usage | None = None
         self._stop_word = ""
+        self._response_model = ""
         self._is_recognised = False
         self._takes: Mapping[str, Take] = {
+            "response.created": self._take_start,
             "response.output_text.delta": self._take_text,
             "response.refusal.delta": self._take_text,
             "response.reasoning_summary_text.delta": self._take_reasoning,
@@ -96,6 +99,13 @@ class ResponsesAnswer:
         else:
             self._is_recognised = self._is_recognised or kind.startswith(_PREFIX)
 
+    def _take_start(self, event: dict[str, Any], into: list[StreamEvent]) -> None:
+        if isinstance(event.get("response"), dict):
+            self._name_model(event["response"])
+
+    def _name_model(self, response: dict[str, Any]) -> None:
+        self._response_model = response_model(response.get("model"), self._response_model, asked=self._model)
+
     # Items
 
     def _take_text(self, event: dict[str, Any], into: list[StreamEvent]) -> None:
@@ -127,6 +137,7 @@ class ResponsesAnswer:
 
     def _end(self, response: dict[str, Any], status: str, into: list[StreamEvent]) -> None:
         """The event that ends the response: its status decides, its output fills gaps."""
+        self._name_model(response)
         self._usage = usage_of(response.get("usage"))
         self._stop_word = status
         is_cut_by_length = False
@@ -147,7 +158,9 @@ class ResponsesAnswer:
     def _message(self, stop_reason: StopReason, calls: dict[int, ToolCall] | None = None) -> AssistantMessage:
         content = self._output.content(calls)
         usage = self._usage or Usage(unavailable=True)
-        return AssistantMessage(content, self._provider, self._model, stop_reason, usage, self._stop_word)
+        return AssistantMessage(
+            content, self._provider, self._model, stop_reason, usage, self._stop_word, self._response_model
+        )
 
 
 def _where(event: dict[str, Any]) -> tuple[int | None, str]:
