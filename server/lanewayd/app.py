@@ -14,32 +14,16 @@ from importlib import metadata
 
 import grpc
 
-from lanewayd.clock import Clock, SystemClock, TimerHandle
+from lanewayd.clock import Clock, SystemClock
 from lanewayd.errors import StartupError
-from lanewayd.rpc.admin import AdminHandlers
-from lanewayd.rpc.agent import AgentHandlers
 from lanewayd.rpc.event_codec import WireEventCodec
 from lanewayd.rpc.health import HealthHandlers
-from lanewayd.rpc.limits import Limits
 from lanewayd.rpc.methods import Context, TenantResolver
-from lanewayd.rpc.server import SERVICE_NAMES, add_address, build_server, server_options
-from lanewayd.rpc.sessions import SessionHandlers
-from lanewayd.runs.admin import Admin, Offer
+from lanewayd.rpc.server import SERVICE_NAMES, add_address
 from lanewayd.runs.collaborators import Collaborators
-from lanewayd.runs.commits import CommitFeed
-from lanewayd.runs.drain import Drain, DrainSettings, Leavers, ParkGate
-from lanewayd.runs.followers import Followers
+from lanewayd.runs.drain import Drain, DrainSettings, Leavers
 from lanewayd.runs.ids import Ids
-from lanewayd.runs.lanes import LaneBook
-from lanewayd.runs.looks import SessionLooks
-from lanewayd.runs.recovery import Recovery
-from lanewayd.runs.registry import RunRegistry
-from lanewayd.runs.scheduler import Scheduler
-from lanewayd.runs.settling import Settling
-from lanewayd.runs.supervision import Supervision
-from lanewayd.runs.watches import RunWatches
 from lanewayd.settings_schema import Settings
-from lanewayd.store.blobs import Blobs
 from lanewayd.store.opening import OpenOptions
 from lanewayd.store.sqlite import SqliteStore
 from lanewayd.store.writer_interface import CommitGate
@@ -49,13 +33,12 @@ from lanewayd.telemetry.traces import Telemetry
 from lanewayd.tools.interface import Tool
 from lanewayd.tools.leftovers import Leftovers, Owner
 from lanewayd.tools.own_environment import hide_own_environment
-from lanewayd.tools.redaction import Redactor
-from lanewayd.transcript.lock import SessionLocks
 from lanewayd.wiring.home import Home
 from lanewayd.wiring.idle_exit import IdleExit
 from lanewayd.wiring.model_services import ModelServices
-from lanewayd.wiring.run_settings import accept_limits, queue_defaults, run_settings
-from lanewayd.wiring.sessions import make_sessions
+from lanewayd.wiring.rpc_server import make_rpc_server
+from lanewayd.wiring.run_service import Ground, RunService, make_run_service
+from lanewayd.wiring.stall_exit import StallExit
 from lanewayd.wiring.telemetry import telemetry_options
 from lanewayd.wiring.upkeep import make_retention
 from lanewayd.wiring.workshop import BuiltInWorkshop
@@ -63,7 +46,6 @@ from lanewayd.wiring.workshop import BuiltInWorkshop
 logger = logging.getLogger(__name__)
 
 DEFAULT_TENANT = "default"
-STALLED_EXIT_CODE = 5
 STOP_GRACE_S = 5.0
 
 
@@ -97,7 +79,7 @@ class Service:
         self._idle_exit_s = idle_exit_s
         self._clock = self._seams.clock
         self._address = settings.listen
-        self._stall_timer: TimerHandle | None = None
+        self._stall_exit = StallExit(settings.store.stall_limit_s, clock=self._clock, exit_now=self._seams.exit_now)
         self._is_wired = False
         self._is_leaving_early = False
 
@@ -109,7 +91,12 @@ class Service:
     @property
     def parts(self) -> Collaborators:
         """What runs work with; for tests that look inside."""
-        return self._collaborators
+        return self._runs.collaborators
+
+    @property
+    def runs(self) -> RunService:
+        """What runs go through; for tests that look inside."""
+        return self._runs
 
     async def start(self) -> None:
         """Home lock, store, left-over processes, recovery, listener. Raises StartupError and leaves nothing behind."""
@@ -132,14 +119,13 @@ class Service:
             raise
         owner = Owner(self._store.store_id, start_id)
         await self._models.begin(str(owner), self._store)
-        self._wire_runs(owner)
-        self._wire_rpc()
+        self._wire(owner)
         self._is_wired = True
         if self._is_leaving_early:
             self._drain.request()
         try:
             left_over = await Leftovers(owner=owner, clock=self._clock).end_of_other_starts()
-            interrupted = await self._recovery.recover()
+            interrupted = await self._runs.recovery.recover()
             await self._listen()
         except BaseException:
             await self._close()
@@ -153,11 +139,11 @@ class Service:
         self._pipeline.start()
         async with asyncio.TaskGroup() as group:
             retention = group.create_task(self._retention.run(), name="retention")
-            group.create_task(self._scheduler.serve(), name="scheduler")
+            group.create_task(self._runs.scheduler.serve(), name="scheduler")
             group.create_task(self._serve(), name="serve")
             if not await self._drain.run():
                 await self._leave_stuck_tools()
-            self._scheduler.leave()
+            self._runs.scheduler.leave()
             retention.cancel()
         self._health.close()
         await self._server.stop(STOP_GRACE_S)
@@ -181,7 +167,7 @@ class Service:
     async def _serve(self) -> None:
         """Runs may start and calls are answered; the scheduler's group exists by now."""
         if not self._drain.is_draining:
-            self._scheduler.start_admitting()
+            self._runs.scheduler.start_admitting()
             self._health.set_ready(True)
             self._idle_exit.arm()
 
@@ -201,114 +187,43 @@ class Service:
         except ValueError as error:
             raise StartupError(str(error)) from error
 
-    def _wire_runs(self, owner: Owner) -> None:
-        settings, clock = self._settings, self._clock
-        self._gate = ParkGate()
+    def _wire(self, owner: Owner) -> None:
+        settings, seams, clock = self._settings, self._seams, self._clock
+        self._health = HealthHandlers(SERVICE_NAMES)
         self._workshop = BuiltInWorkshop(
             settings,
-            environ=self._seams.environ,
+            environ=seams.environ,
             owner=owner,
             clock=clock,
             address=lambda: self._address,
-            more_tools=self._seams.more_tools,
+            more_tools=seams.more_tools,
         )
-        self._collaborators = Collaborators(
-            store=self._store,
-            blobs=Blobs(settings.home / "blobs"),
-            clock=clock,
-            ids=self._seams.ids,
-            locks=SessionLocks(
-                settings.home / "locks",
-                clock=clock,
-                acquire_timeout_s=settings.session.write_lock.acquire_timeout_ms / 1000,
-            ),
-            watches=RunWatches(clock),
-            provider=self._models.provider,
-            candidates=self._models.candidates,
-            profiles=self._models.profiles,
-            workshop=self._workshop,
-            gate=self._gate,
-            sanitiser=Redactor(self._models.secrets),
-            settings=run_settings(settings),
-            telemetry=self._pipeline.telemetry,
-        )
-        settling = Settling(self._collaborators)
-        self._scheduler = Scheduler(
-            LaneBook(settings.lane_widths(), tenant_width=settings.limits.tenant.max_active_runs),
-            self._collaborators,
-            settling=settling,
-            quiet_s=queue_defaults(settings).quiet_s,
-            supervision=lambda run, is_recovered: Supervision(
-                run,
-                self._collaborators,
-                settling=settling,
-                is_recovered=is_recovered,
-                on_slot_free=self._scheduler.free_slot,
-            ),
-        )
-        self._registry = RunRegistry(
-            self._collaborators,
-            scheduler=self._scheduler,
-            agents=self._models,
-            limits=accept_limits(settings),
-            queue=queue_defaults(settings),
-        )
-        metrics = self._pipeline.telemetry.metrics
-        self._followers = Followers(self._store, clock, metrics=metrics)
-        self._store.tell_commits(metrics.group_committed)
-        self._looks = SessionLooks(self._store, self._models)
-        self._store.listener = CommitFeed(
-            self._followers, self._registry, looks=self._looks, on_store_works=self._store_works, metrics=metrics
-        )
-        self._recovery = Recovery(
-            self._collaborators,
-            scheduler=self._scheduler,
-            settling=settling,
-            max_attempts=settings.recovery.max_attempts,
-        )
-        self._retention = make_retention(settings, self._collaborators)
-
-    def _wire_rpc(self) -> None:
-        settings = self._settings
-        self._health = HealthHandlers(SERVICE_NAMES)
-        self._drain = Drain(
-            DrainSettings(settings.drain.announce_s, settings.drain.timeout_s, settings.drain.park_s),
-            Leavers(self._registry, self._scheduler, self._gate, self._collaborators.watches, self._followers),
-            clock=self._clock,
-            on_begin=lambda: self._health.set_ready(False),
-        )
+        ground = Ground(settings, clock, seams.ids, self._models, self._store, self._pipeline.telemetry)
+        self._runs = make_run_service(ground, workshop=self._workshop, on_store_works=self._store_works)
+        self._retention = make_retention(settings, self._runs.collaborators)
+        self._drain = self._make_drain()
         self._idle_exit = IdleExit(
             self._idle_exit_s,
-            clock=self._clock,
-            is_busy=lambda: bool(len(self._collaborators.watches) or self._followers.count),
+            clock=clock,
+            is_busy=lambda: bool(len(self._runs.collaborators.watches) or self._runs.followers.count),
             leave=self._drain.request,
         )
-        tools = tuple(listing.name for listing in self._workshop.listings())
-        offer = Offer(
-            version=metadata.version("laneway"),
-            started_at=self._clock.now(),
-            agents=lambda: self._models.agents(tools),
-            models=self._models.models,
-            tools=self._workshop.listings,
-        )
-        admin = Admin(offer, store=self._store, scheduler=self._scheduler, followers=self._followers, drain=self._drain)
-        limits = _limits(settings)
-        sessions = make_sessions(self._collaborators, self._registry, self._models)
-        self._server = build_server(
-            agent=AgentHandlers(
-                runs=self._registry,
-                logs=self._followers,
-                looks=self._looks,
-                admin=admin,
-                clock=self._clock,
-                limits=limits,
-            ),
-            sessions=SessionHandlers(sessions=sessions, store_id=self._store.store_id, limits=limits),
-            admin=AdminHandlers(admin=admin),
+        self._server = make_rpc_server(
+            ground,
+            self._runs,
+            workshop=self._workshop,
+            drain=self._drain,
             health=self._health,
             tenant_of=self._tenant_of,
-            metrics=self._pipeline.telemetry.metrics,
-            options=server_options(receive_bytes=settings.limits.max_receive_bytes),
+        )
+
+    def _make_drain(self) -> Drain:
+        drain, runs = self._settings.drain, self._runs
+        return Drain(
+            DrainSettings(drain.announce_s, drain.timeout_s, drain.park_s),
+            Leavers(runs.registry, runs.scheduler, runs.gate, runs.collaborators.watches, runs.followers),
+            clock=self._clock,
+            on_begin=lambda: self._health.set_ready(False),
         )
 
     def _tenant_of(self, context: grpc.aio.ServicerContext[bytes, bytes]) -> str:
@@ -325,42 +240,19 @@ class Service:
     def _store_works(self, works: bool) -> None:
         """Readiness follows the store; a store that stays down ends the process (D-19)."""
         self._health.set_ready(works and not self._drain.is_draining)
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
-            self._stall_timer = None
-        if not works:
-            self._stall_timer = self._clock.call_later(self._settings.store.stall_limit_s, self._stalled)
-
-    def _stalled(self) -> None:
-        logger.critical("store stalled", extra={"stall_limit_s": self._settings.store.stall_limit_s})
-        self._seams.exit_now(STALLED_EXIT_CODE)
+        self._stall_exit.store_works(works)
 
     async def _close(self) -> None:
         """Give everything back, in the opposite order."""
         self._idle_exit.disarm()
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
+        self._stall_exit.disarm()
         await self._models.close()
         self._workshop.close()
         await self._store.close()
-        self._collaborators.locks.close()
-        self._collaborators.blobs.close()
+        self._runs.collaborators.locks.close()
+        self._runs.collaborators.blobs.close()
         self._home.close()
         await self._pipeline.close()  # last: a collector that does not answer must not hold the home
-
-
-def _limits(settings: Settings) -> Limits:
-    limits = settings.limits
-    return Limits(
-        message_bytes=limits.max_message_bytes,
-        session_key_bytes=limits.max_session_key_bytes,
-        idempotency_key_bytes=limits.max_idempotency_key_bytes,
-        metadata_keys=limits.max_metadata_keys,
-        metadata_text_bytes=limits.max_metadata_bytes,
-        extra_system_prompt_bytes=limits.max_extra_system_prompt_bytes,
-        attachment_bytes=limits.max_attachment_bytes,
-        attachments_bytes=limits.max_attachments_bytes,
-    )
 
 
 async def serve(settings: Settings, *, idle_exit_s: float | None = None, seams: Seams | None = None) -> int:

@@ -240,12 +240,12 @@ def results_sent(request: RecordedRequest) -> list[tuple[str, str]]:
 
 def book_of(service: RunningService) -> LaneBook:
     """The lanes from the inside, for what a caller cannot see: that nothing is left behind."""
-    return service.service._scheduler.book  # noqa: SLF001 - the inside is the point
+    return service.service.runs.scheduler.book
 
 
 async def unwound(service: RunningService) -> None:
     """Return when nothing of a run is at work any more; its terminal event may be read a moment before."""
-    await service.service._scheduler.idle()  # noqa: SLF001 - as above
+    await service.service.runs.scheduler.idle()
 
 
 async def check_idle(service: RunningService) -> None:

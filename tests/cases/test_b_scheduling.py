@@ -216,7 +216,7 @@ async def test_b_036_a_chatty_session_does_not_starve_the_others(tmp_path: Path,
         h_runs = [await service.accept(key, session_key=key, model="mock/h") for key in ("h1", "h2")]
         in_tool = await tool.asked.get()
         await model.received(4)
-        lanes = service.service._scheduler.book.lanes()  # noqa: SLF001 - what waits where
+        lanes = service.service.runs.scheduler.book.lanes()  # what waits where
         assert [(name, active, queued) for name, _, active, queued in lanes if active] == [("main", 4, 49)]
 
         others = [await service.accept(key, session_key=key) for key in "bcdef"]
@@ -254,7 +254,7 @@ async def test_b_037_one_off_sessions_leave_nothing_behind(tmp_path: Path, model
         for state in (run_pb2.RUN_STATE_SUCCEEDED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED):
             assert sum(each.state == state for each in ended) == rounds
         await check_idle(service)
-        followers = service.service._followers  # noqa: SLF001 - that nothing is left behind
+        followers = service.service.runs.followers  # that nothing is left behind
         assert followers.count == 0
         assert followers._topics == {}  # noqa: SLF001
         assert service.service.parts.locks._held == {}  # noqa: SLF001

@@ -247,7 +247,7 @@ async def test_b_077_pings_on_a_quiet_stream_are_welcome(
     """A ping each second where the server allows one each 0.7 s; at full length 10 s and 9 s. gRPC ends a connection at
     the fifth ping that comes too early, so the test waits for six; the case's 90 s are nine."""
     options = partial(rpc_server.server_options, min_ping_interval_ms=700)
-    monkeypatch.setattr("lanewayd.app.server_options", options)
+    monkeypatch.setattr("lanewayd.wiring.rpc_server.server_options", options)
     async with (
         running_service(tmp_path / "home", model=model) as service,
         quiet_subscription(service, 1000) as (relay, stream),

@@ -35,13 +35,13 @@ async def test_nothing_is_left_of_sessions_that_were_used_once(tmp_path: Path, m
             await asyncio.gather(*(_three_sessions(service) for _ in range(min(AT_ONCE, rounds - first))))
 
         inside = service.service.parts
-        scheduler = service.service._scheduler  # noqa: SLF001 - what only a look inside shows
+        scheduler = service.service.runs.scheduler  # what only a look inside shows
         await scheduler.idle()
         assert scheduler.book.is_empty
         assert scheduler.executing == 0
         assert len(inside.watches) == 0
-        assert service.service._followers.count == 0  # noqa: SLF001
-        assert service.service._followers._topics == {}  # noqa: SLF001
+        assert service.service.runs.followers.count == 0
+        assert service.service.runs.followers._topics == {}  # noqa: SLF001
         assert list((home / "locks").iterdir()) == []
         status = await service.admin.GetStatus(admin_pb2.GetStatusRequest())
         assert status.subscribers == 0

@@ -43,7 +43,7 @@ class ProviderStage:
         self.model.answer(text_answer("fine again"))
         waited = await self.service.wait((await self.service.accept("and now", session_key=SESSION)).run_id)
         assert waited.status == agent_pb2.WAIT_STATUS_OK
-        await self.service.service._scheduler.idle()  # noqa: SLF001 - the lane is given back after the end is told
+        await self.service.service.runs.scheduler.idle()  # the lane is given back after the end is told
         status = await self.service.admin.GetStatus(admin_pb2.GetStatusRequest())
         assert all(lane.active == lane.queued == 0 for lane in status.lanes)
 
