@@ -118,7 +118,7 @@ async def test_a_run_does_not_end_while_a_message_waits_to_go_into_it(tmp_path: 
         await gate.reached()
         accepting = asyncio.create_task(_steer(service, "late"))
         registry = service.service.runs.registry  # only there it shows that the message is on its way
-        while not registry._room.entering:  # noqa: SLF001, ASYNC110
+        while not registry.entering:  # noqa: ASYNC110
             await asyncio.sleep(0)
         gate.release()
         steer = await accepting
@@ -139,7 +139,7 @@ async def test_a_message_that_comes_when_the_end_is_written_has_a_turn_of_its_ow
         await gate.reached()
         accepting = asyncio.create_task(_steer(service, "late"))
         registry = service.service.runs.registry
-        while not registry._room.entering:  # noqa: SLF001, ASYNC110
+        while not registry.entering:  # noqa: ASYNC110
             await asyncio.sleep(0)
         gate.release()
         steer = await accepting

@@ -1,4 +1,4 @@
-"""The configured model services, and which model an agent uses: implements runs.registry.AgentCatalog."""
+"""The configured model services, and which model an agent uses: implements runs.acceptance.AgentCatalog."""
 
 import asyncio
 from collections.abc import Mapping
