@@ -1,11 +1,11 @@
 """Writes down what a run's loop does: events, transcript entries and tool-call rows that belong together in one change.
 
-Owner of the run's message in progress and of the calls whose results are not in the transcript yet; so it alone can
-close a run, whatever stopped it: the text so far is kept once, and every call gets its result.
+It has the run's message in progress and its open calls; so it alone can close a run, whatever stopped it: the text so
+far is kept once, and every call gets its result.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lanewayd.events import (
     Diagnostic,
@@ -14,12 +14,9 @@ from lanewayd.events import (
     LifecyclePhase,
     MessageEnded,
     NewEvent,
-    ToolPhase,
-    ToolProgress,
 )
 from lanewayd.messages import (
     AssistantMessage,
-    Payload,
     RunError,
     StopReason,
     Text,
@@ -32,19 +29,10 @@ from lanewayd.messages import (
 )
 from lanewayd.models.candidates import Candidate
 from lanewayd.records import EntryKind, NewEntry, RunState, ToolCallRow, ToolCallState
-from lanewayd.runs.call_rows import (
-    RESTART_TEXT,
-    UNKNOWN_TEXT,
-    call_of,
-    finished_row,
-    known_result,
-    result_event,
-    stopped_result,
-    with_cause,
-)
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.model_trace import SOURCE as MODELS
 from lanewayd.runs.model_trace import ModelTrace
+from lanewayd.runs.open_calls import OpenCalls
 from lanewayd.runs.open_message import OpenMessage
 from lanewayd.runs.outcome import MAX_TEXT_BYTES, Outcome, end_of, terminal_of
 from lanewayd.runs.runlog import RunLog
@@ -57,17 +45,6 @@ from lanewayd.transcript.entries import assistant_body, tool_result_body
 NO_CHANGE = RunChange()
 
 
-@dataclass(slots=True)
-class _OpenCall:
-    """A call of the last assistant message whose result is not in the transcript."""
-
-    row: ToolCallRow
-    is_shown: bool = False
-    output: str = ""
-    """What it had produced when it last told."""
-    result: ToolResultMessage | None = None
-
-
 class RunRecorder:
     """Implements loop.interface.Recorder over a run's log."""
 
@@ -76,7 +53,6 @@ class RunRecorder:
         self._log = log
         self._clock = collaborators.clock
         self._ids = collaborators.ids
-        self._sanitiser = collaborators.sanitiser
         self._watches = collaborators.watches
         self._model_trace = ModelTrace(run.request)
         self._has_pending_error = False
@@ -92,7 +68,7 @@ class RunRecorder:
         )
         self._last_text = ""
         self._last_entry_id = ""
-        self._calls: dict[str, _OpenCall] = {}
+        self._calls = OpenCalls(collaborators.sanitiser)
         self._spending = Spending(run.void_usage)
         self._speakers = Speakers(selected=run.request.model, answered_by=run.answered_by, told=started.fallback_model)
         self._is_closed = False
@@ -119,17 +95,9 @@ class RunRecorder:
         """
         self._last_text = last_text
         self._spending.resume(usage, was_cut=bool(self._run.open_message_id))
-        known = []
-        for row in rows:
-            call = self._calls[row.call_id] = _OpenCall(row, is_shown=row.state is not ToolCallState.REQUESTED)
-            if row.state is ToolCallState.FINISHED:
-                call.result = known_result(row)
-            elif row.state is ToolCallState.LAUNCHED:
-                unknown = ToolResult(UNKNOWN_TEXT, is_error=True, outcome=ToolOutcome.UNKNOWN)
-                self.tool_finished(call_of(row), unknown, duration_s=0.0, really_ran=False)
-            if call.result is not None:
-                known.append(call.result)
-        return known
+        for call, result in self._calls.take_over(rows):
+            self.tool_finished(call, result, duration_s=0.0, really_ran=False)
+        return self._calls.results
 
     # --- what the loop tells (loop.interface.Recorder) ---------------------------------------------------------------
 
@@ -191,7 +159,7 @@ class RunRecorder:
             )
         )
         self._append(self._ended_event(message, entry_id), *announcements, change=change)
-        self._calls = {row.call_id: _OpenCall(row) for row in rows}
+        self._calls.begin(rows)
         self._last_text = message.text
         self._spending.keep(message.usage)
         self._message.next()
@@ -224,40 +192,22 @@ class RunRecorder:
         if not durable:
             # No effect of a call without its message in the transcript: after a power cut nobody would know of it.
             await self._log.stored()
-        events, rows = [], []
-        for call in calls:
-            open_call = self._calls[call.call_id]
-            open_call.is_shown = True
-            arguments = self._sanitiser.arguments_json(call.arguments_json)
-            events.append(ToolProgress(ToolPhase.START, call.call_id, call.name, arguments_json=arguments))
-            if durable:
-                open_call.row = replace(open_call.row, state=ToolCallState.LAUNCHED)
-                rows.append(open_call.row)
-        self._append(*events, change=RunChange(tool_calls=tuple(rows)))
+        launched = self._calls.launch(calls, durable=durable)
+        self._append(*launched.events, change=RunChange(tool_calls=tuple(launched.rows)))
         if durable:
             await self._log.stored()
 
     def tool_update(self, call: ToolCall, text: str) -> None:
-        text = self._calls[call.call_id].output = valid_text(text)
-        self._append(
-            ToolProgress(ToolPhase.UPDATE, call.call_id, call.name, result=Payload(self._sanitiser.shown(text)))
-        )
+        self._append(self._calls.update(call, text))
 
     def tool_finished(self, call: ToolCall, result: ToolResult, *, duration_s: float, really_ran: bool) -> None:
-        open_call = self._calls[call.call_id]
-        text = valid_text(result.text)
-        open_call.result = ToolResultMessage(call.call_id, call.name, text, result.is_error, result.outcome)
-        open_call.row = finished_row(open_call.row, open_call.result)
-        self._append(
-            result_event(open_call.result, self._sanitiser.shown(text), duration_s),
-            change=RunChange(
-                tool_calls=(open_call.row,), got_on=really_ran and result.outcome is not ToolOutcome.ABORTED
-            ),
-        )
+        finished = self._calls.finish(call, result, duration_s=duration_s)
+        got_on = really_ran and result.outcome is not ToolOutcome.ABORTED
+        self._append(*finished.events, change=RunChange(tool_calls=tuple(finished.rows), got_on=got_on))
 
     def batch_settled(self, results: Sequence[ToolResultMessage]) -> None:
         self._append(change=RunChange(entries=tuple(self._result_entry(result) for result in results)))
-        self._calls = {}
+        self._calls.settle()
 
     async def inject(self, injections: Sequence[Injection]) -> tuple[str, ...]:
         """Take in messages that wait for the run; the ids of those that were. Raises ClaimLost."""
@@ -273,11 +223,8 @@ class RunRecorder:
         """Leave the run to the next process (D-18). `is_cut`: its launched calls were stopped: that is their result."""
         self._message.close()
         if is_cut:
-            for call in self._calls.values():
-                if call.result is None and call.row.state is ToolCallState.LAUNCHED:
-                    text = with_cause(RESTART_TEXT, call.output)
-                    stopped = ToolResult(text, is_error=True, outcome=ToolOutcome.ABORTED)
-                    self.tool_finished(call_of(call.row), stopped, duration_s=0.0, really_ran=False)
+            for call, result in self._calls.cut():
+                self.tool_finished(call, result, duration_s=0.0, really_ran=False)
         self._append(change=RunChange(handed_over=True))
         self._is_closed = True
 
@@ -296,39 +243,16 @@ class RunRecorder:
         outcome = replace(outcome, usage=self._spending.total)
         if outcome.state is not RunState.SUCCEEDED:
             outcome = replace(outcome, text=self.last_text)
-        events = self._message.rest()
-        entries: list[NewEntry] = []
-        partial = self._message.text
-        if partial.strip():
-            stop = StopReason.ERROR if outcome.error is not None else StopReason.ABORTED
-            speaker = self._speakers.speaker
-            message = AssistantMessage(
-                (Text(partial),), speaker.provider, speaker.model, stop, self._spending.open or Usage()
-            )
-            entry_id = self._ids.entry()
-            entries.append(
-                self._entry(entry_id, EntryKind.ASSISTANT, assistant_body(message, self._message.message_id))
-            )
-            events.append(self._ended_event(message, entry_id))
-        rows = []
-        for call in self._calls.values():
-            if call.result is None:
-                call.result = stopped_result(call.row, call.output)
-                rows.append(finished_row(call.row, call.result))
-                if not call.is_shown:
-                    arguments = self._sanitiser.arguments_json(call.row.arguments_json)
-                    events.append(
-                        ToolProgress(ToolPhase.START, call.row.call_id, call.row.name, arguments_json=arguments)
-                    )
-                events.append(result_event(call.result, self._sanitiser.shown(call.result.text), None))
-            entries.append(self._result_entry(call.result))
+        entries, said = self._say_rest(is_error=outcome.error is not None)
+        stopped = self._calls.stop()
         ended_at = self._clock.now()
-        events.append(terminal_of(outcome, self._run, ended_at))
         self._append(
-            *events,
+            *said,
+            *stopped.events,
+            terminal_of(outcome, self._run, ended_at),
             change=RunChange(
-                entries=tuple(entries),
-                tool_calls=tuple(rows),
+                entries=(*entries, *(self._result_entry(result) for result in self._calls.results)),
+                tool_calls=tuple(stopped.rows),
                 open_message_id="",
                 got_on=outcome.state is RunState.SUCCEEDED,
                 end=end_of(outcome, ended_at),
@@ -337,6 +261,19 @@ class RunRecorder:
         self._is_closed = True
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _say_rest(self, *, is_error: bool) -> tuple[list[NewEntry], list[EventPayload]]:
+        """The message in progress as far as it came: as an entry, if it has text, and the events that are due."""
+        events = self._message.rest()
+        partial = self._message.text
+        if not partial.strip():
+            return [], events
+        stop = StopReason.ERROR if is_error else StopReason.ABORTED
+        speaker, usage = self._speakers.speaker, self._spending.open or Usage()
+        message = AssistantMessage((Text(partial),), speaker.provider, speaker.model, stop, usage)
+        entry_id = self._ids.entry()
+        body = assistant_body(message, self._message.message_id)
+        return [self._entry(entry_id, EntryKind.ASSISTANT, body)], [*events, self._ended_event(message, entry_id)]
 
     def _ended_event(self, message: AssistantMessage, entry_id: str) -> MessageEnded:
         cut = cut_utf8(message.text, MAX_TEXT_BYTES)
