@@ -24,6 +24,7 @@ VOCABULARY = {
     "telemetry": set[str](),
     "events": {"messages"},
     "records": {"messages"},
+    "audit_records": set[str](),
 }
 """module -> what of the vocabulary it may import"""
 

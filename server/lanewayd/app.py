@@ -14,6 +14,7 @@ from importlib import metadata
 
 import grpc
 
+from lanewayd.audit.activity import Pseudonyms
 from lanewayd.clock import Clock, SystemClock
 from lanewayd.errors import StartupError
 from lanewayd.rpc.event_codec import WireEventCodec
@@ -33,6 +34,7 @@ from lanewayd.telemetry.traces import Telemetry
 from lanewayd.tools.interface import Tool
 from lanewayd.tools.leftovers import Leftovers, Owner
 from lanewayd.tools.own_environment import hide_own_environment
+from lanewayd.wiring.audit import audit_pseudonyms, make_audit
 from lanewayd.wiring.home import Home
 from lanewayd.wiring.idle_exit import IdleExit
 from lanewayd.wiring.model_services import ModelServices
@@ -119,7 +121,7 @@ class Service:
             raise
         owner = Owner(self._store.store_id, start_id)
         await self._models.begin(str(owner), self._store)
-        self._wire(owner)
+        self._wire(owner, await audit_pseudonyms(self._settings.audit, self._store))
         self._is_wired = True
         if self._is_leaving_early:
             self._drain.request()
@@ -138,13 +140,17 @@ class Service:
         """Serve until a drain is over; the exit code."""
         self._pipeline.start()
         async with asyncio.TaskGroup() as group:
-            retention = group.create_task(self._retention.run(), name="retention")
+            upkeep = [
+                group.create_task(self._retention.run(), name="retention"),
+                group.create_task(self._audit.ledger.run(), name="audit"),
+            ]
             group.create_task(self._runs.scheduler.serve(), name="scheduler")
             group.create_task(self._serve(), name="serve")
             if not await self._drain.run():
                 await self._leave_stuck_tools()
             self._runs.scheduler.leave()
-            retention.cancel()
+            for task in upkeep:
+                task.cancel()
         self._health.close()
         await self._server.stop(STOP_GRACE_S)
         await self._close()
@@ -154,6 +160,7 @@ class Service:
         """A tool ignores that it was cancelled: all runs are handed over, so the process ends with it (D-18)."""
         logger.error("a tool does not let go, leaving without it")
         await self._server.stop(None)
+        await self._audit.ledger.close()
         await self._store.close()
         self._seams.exit_now(0)
 
@@ -187,7 +194,7 @@ class Service:
         except ValueError as error:
             raise StartupError(str(error)) from error
 
-    def _wire(self, owner: Owner) -> None:
+    def _wire(self, owner: Owner, pseudonyms: Pseudonyms | None) -> None:
         settings, seams, clock = self._settings, self._seams, self._clock
         self._health = HealthHandlers(SERVICE_NAMES)
         self._workshop = BuiltInWorkshop(
@@ -198,9 +205,18 @@ class Service:
             address=lambda: self._address,
             more_tools=seams.more_tools,
         )
-        ground = Ground(settings, clock, seams.ids, self._models, self._store, self._pipeline.telemetry)
+        telemetry = self._pipeline.telemetry
+        self._audit = make_audit(
+            settings.audit,
+            pseudonyms,
+            store=self._store,
+            clock=clock,
+            metrics=telemetry.metrics,
+            tool_of=self._workshop.tool_of,
+        )
+        ground = Ground(settings, clock, seams.ids, self._models, self._store, self._audit, telemetry)
         self._runs = make_run_service(ground, workshop=self._workshop, on_store_works=self._store_works)
-        self._retention = make_retention(settings, self._runs.collaborators)
+        self._retention = make_retention(settings, self._runs.collaborators, self._audit.ledger)
         self._drain = self._make_drain()
         self._idle_exit = IdleExit(
             self._idle_exit_s,
@@ -248,6 +264,7 @@ class Service:
         self._stall_exit.disarm()
         await self._models.close()
         self._workshop.close()
+        await self._audit.ledger.close()
         await self._store.close()
         self._runs.collaborators.locks.close()
         self._runs.collaborators.blobs.close()

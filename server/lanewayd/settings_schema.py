@@ -82,6 +82,24 @@ class RunsSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRetentionSettings:
+    """How long audit records are kept, and how many of all tenants together."""
+
+    max_age_days: float = setting(30.0, low=0)
+    max_rows: int = setting(100_000, low=1, high=10_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSettings:
+    """The audit ledger: what was done, never what was said. Off, nothing is added; what it has is kept as long."""
+
+    enabled: bool = setting(True)
+    messages: str = setting("off", choices=("off", "direct", "all"))
+    """Whether messages are recorded too: none, those of conversations with one person, all."""
+    retention: AuditRetentionSettings = section(AuditRetentionSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TenantLimits:
     """Limits of each tenant."""
 
@@ -224,6 +242,7 @@ class Settings:
     session: SessionSettings = section(SessionSettings)
     events: EventsSettings = section(EventsSettings)
     runs: RunsSettings = section(RunsSettings)
+    audit: AuditSettings = section(AuditSettings)
     limits: LimitSettings = section(LimitSettings)
     recovery: RecoverySettings = section(RecoverySettings)
     drain: DrainSettings = section(DrainSettings)

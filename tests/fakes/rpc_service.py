@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.fakes.rpc_rows import ACCEPTED_AT, STORE_ID, make_run, make_session
 
+from lanewayd.audit_records import AuditFilter, AuditRecord
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.events import StoredEvent
 from lanewayd.records import Entry, Run, RunState, Session, SessionPatch
@@ -236,6 +237,20 @@ class FakeListing:
     description: str = ""
     schema: Mapping[str, Any] = field(default_factory=dict)
     source: str = "builtin"
+
+
+@dataclass
+class FakeAudit:
+    """Implements rpc.interface.AuditRecords over records that a test gives, newest first; remembers what was asked."""
+
+    kept: Sequence[AuditRecord] = ()
+    asked: list[tuple[str, AuditFilter]] = field(default_factory=list)
+
+    async def records(
+        self, tenant: str, which: AuditFilter, *, before_no: int | None, limit: int
+    ) -> Sequence[AuditRecord]:
+        self.asked.append((tenant, which))
+        return [record for record in self.kept if before_no is None or record.ledger_no < before_no][:limit]
 
 
 @dataclass

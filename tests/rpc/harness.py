@@ -9,7 +9,7 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from tests.fakes.fake_clock import FakeClock
 from tests.fakes.rpc_rows import STORE_ID
-from tests.fakes.rpc_service import FakeAdmin, FakeLogs, FakeLooks, FakeRuns, FakeSessions
+from tests.fakes.rpc_service import FakeAdmin, FakeAudit, FakeLogs, FakeLooks, FakeRuns, FakeSessions
 
 from lanewayd.rpc.admin import AdminHandlers
 from lanewayd.rpc.agent import AgentHandlers
@@ -28,6 +28,7 @@ class Harness:
     looks: FakeLooks = field(default_factory=FakeLooks)
     sessions: FakeSessions = field(default_factory=FakeSessions)
     admin: FakeAdmin = field(default_factory=FakeAdmin)
+    audit: FakeAudit = field(default_factory=FakeAudit)
     health: HealthHandlers = field(default_factory=lambda: HealthHandlers(SERVICE_NAMES))
     clock: FakeClock = field(default_factory=FakeClock)
     limits: Limits = field(default_factory=Limits)
@@ -39,7 +40,7 @@ class Harness:
                 runs=self.runs, logs=self.logs, looks=self.looks, admin=self.admin, clock=self.clock, limits=self.limits
             ),
             sessions=SessionHandlers(sessions=self.sessions, store_id=STORE_ID, limits=self.limits),
-            admin=AdminHandlers(admin=self.admin),
+            admin=AdminHandlers(admin=self.admin, audit=self.audit, store_id=STORE_ID, limits=self.limits),
             health=self.health,
             tenant_of=lambda context: "tenant-a",
             options=options or server_options(),

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from lanewayd.audit_records import AuditFilter, AuditRecord
 from lanewayd.events import StoredEvent
 from lanewayd.records import Entry, Run, RunState, Session, SessionPatch
 from lanewayd.runs.interface import AbortReceipt, LaneStatus, NewMessage, Progress, Snapshot, WaitResult
@@ -188,6 +189,15 @@ class ToolListing(Protocol):
     def schema(self) -> Mapping[str, Any]: ...
     @property
     def source(self) -> str: ...
+
+
+class AuditRecords(Protocol):
+    """The audit ledger."""
+
+    async def records(
+        self, tenant: str, which: AuditFilter, *, before_no: int | None, limit: int
+    ) -> Sequence[AuditRecord]:
+        """Newest first, below `before_no`; fewer than `limit`: there are no more."""
 
 
 class Admin(Protocol):

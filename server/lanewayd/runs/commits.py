@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 
 from lanewayd.records import Run
+from lanewayd.runs.auditing import Auditing
 from lanewayd.runs.followers import Followers
 from lanewayd.runs.looks import SessionLooks
 from lanewayd.runs.registry import RunRegistry
@@ -24,12 +25,15 @@ class CommitFeed:
         looks: SessionLooks,
         on_store_works: Callable[[bool], None],
         metrics: Metrics | None = None,
+        auditing: Auditing | None = None,
     ) -> None:
-        """`on_store_works` hears False when a commit failed and True when one succeeds again. `metrics`: None = off."""
+        """`on_store_works` hears False when a commit failed and True when one succeeds again. `metrics`, `auditing`:
+        None = off."""
         self._followers = followers
         self._registry = registry
         self._looks = looks
         self._metrics = metrics or Metrics.off()
+        self._auditing = auditing
         self._on_store_works = on_store_works
 
     def committed(self, command: object, result: object) -> None:
@@ -40,12 +44,14 @@ class CommitFeed:
         if isinstance(result, Accepted | Started | Appended | Injected | AbortRequested):
             self._followers.published(result.events)
             self._metrics.events_appended(len(result.events))
-        if isinstance(result, Accepted | Appended | AbortRequested):
-            for run in _ended_by(result):
-                self._followers.run_ended(run)
-        elif isinstance(result, Pruned):
+        ended = _ended_by(result) if isinstance(result, Accepted | Appended | AbortRequested) else ()
+        for run in ended:
+            self._followers.run_ended(run)
+        if isinstance(result, Pruned):
             self._followers.run_logs_cut(result.run_ids)
         self._registry.committed(command, result)
+        if self._auditing is not None:
+            self._auditing.committed(command, result, ended)
 
     def store_failing(self, error: str) -> None:
         """Nothing can be stored: the service is not ready, and goes on trying (D-19)."""

@@ -1,6 +1,7 @@
 """Applies retention from time to time, one bounded step after the other, so that nothing waits long for it."""
 
 import logging
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -26,7 +27,17 @@ class RetentionSettings:
 class Retention:
     """Prunes the store for as long as `run` is running."""
 
-    def __init__(self, settings: RetentionSettings, *, store: Store, blobs: BlobFiles, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: RetentionSettings,
+        *,
+        store: Store,
+        blobs: BlobFiles,
+        clock: Clock,
+        more_sweeps: Sequence[Callable[[], Awaitable[None]]] = (),
+    ) -> None:
+        """`more_sweeps`: called each time too, one after the other; they raise StoreUnavailable at most."""
+        self._more_sweeps = more_sweeps
         self._settings = settings
         self._store = store
         self._blobs = blobs
@@ -60,3 +71,5 @@ class Retention:
             if pruned.events or pruned.runs:
                 logger.info("pruned", extra={"events": pruned.events, "runs": pruned.runs, "keys": pruned.keys})
         await self._blobs.sweep(self._store.unnamed_blobs)
+        for sweep in self._more_sweeps:
+            await sweep()

@@ -5,9 +5,12 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
 
+from lanewayd.audit_records import AuditFilter, AuditPage, AuditRecord
 from lanewayd.clock import Clock, SystemClock
 from lanewayd.records import Entry, Run, Session, ToolCallRow
 from lanewayd.store import reads
+from lanewayd.store.audit_commands import AUDIT_STEP_ROWS, AppendAudit, ProvideAuditKey, PruneAudit
+from lanewayd.store.audit_reads import audit_page
 from lanewayd.store.commands.accept import stored_answer
 from lanewayd.store.commands.dispatch import apply
 from lanewayd.store.credential_commands import PinCredential, SaveCredentialHealth
@@ -217,6 +220,24 @@ class SqliteStore:
 
     async def pin_credential(self, session_id: str, provider: str, profile: str) -> None:
         await self._writer.write(PinCredential(session_id, provider, profile))
+
+    # --- audit ledger ---
+
+    async def append_audit(self, records: tuple[AuditRecord, ...], max_rows: int) -> None:
+        await self._writer.write(AppendAudit(records, max_rows))
+
+    async def prune_audit(self, oldest: datetime, max_rows: int) -> bool:
+        removed: int = await self._writer.write(PruneAudit(oldest, max_rows))
+        return removed < AUDIT_STEP_ROWS
+
+    async def audit_key(self, new_secret: bytes) -> bytes | None:
+        secret: bytes | None = await self._writer.write(ProvideAuditKey(new_secret))
+        return secret
+
+    async def audit_page(
+        self, tenant: str, which: AuditFilter, *, before_no: int | None, limit: int, max_rows: int
+    ) -> AuditPage:
+        return await self._reader.read(lambda snapshot: audit_page(snapshot, tenant, which, before_no, limit, max_rows))
 
     # --- the store itself ---
 

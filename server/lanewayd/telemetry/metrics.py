@@ -148,6 +148,10 @@ class Metrics:
         self._commit_seconds.record(spent_s)
         self._batch_rows.record(commands)
 
+    def audit_dropped(self, records: int) -> None:
+        """So many audit records were lost."""
+        self._audit_dropped.add(records)
+
     def loop_lag(self, lag_s: float) -> None:
         """A timer of the event loop fired so late."""
         self._loop_lag.record(lag_s)
@@ -234,6 +238,7 @@ class Metrics:
         self._recovered = _total(meter, names.RUNS_RECOVERED, "{run}", Tally())
         self._subscribers = _current(meter, names.SUBSCRIBERS, "{subscription}", Tally())
         self._events = _total(meter, names.EVENTS_APPENDED, "{event}", Tally())
+        self._audit_dropped = _total(meter, names.AUDIT_DROPPED, "{record}", Tally())
         lag = "Events between a subscription and the end of its log, at each read of the store"
         self._lag = _histogram(meter, names.SUBSCRIBER_LAG, "{event}", lag, COUNT_BUCKETS)
         spent = "From the first command of a group to its durability"

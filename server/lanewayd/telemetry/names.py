@@ -143,6 +143,7 @@ SUBSCRIBER_LAG: Final = "laneway.subscriber.lag_events"
 EVENTS_APPENDED: Final = "laneway.events.appended"
 COMMIT_SECONDS: Final = "laneway.store.commit_seconds"
 BATCH_ROWS: Final = "laneway.store.batch_rows"
+AUDIT_DROPPED: Final = "laneway.audit.dropped"
 LOOP_LAG: Final = "laneway.event_loop.lag_seconds"
 
 LANE: Final = "laneway.lane"

@@ -44,7 +44,7 @@ def make_rpc_server(
             limits=limits,
         ),
         sessions=SessionHandlers(sessions=sessions, store_id=ground.store.store_id, limits=limits),
-        admin=AdminHandlers(admin=admin),
+        admin=AdminHandlers(admin=admin, audit=ground.audit.ledger, store_id=ground.store.store_id, limits=limits),
         health=health,
         tenant_of=tenant_of,
         metrics=ground.telemetry.metrics,

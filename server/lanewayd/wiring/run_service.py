@@ -23,6 +23,7 @@ from lanewayd.store.sqlite import SqliteStore
 from lanewayd.telemetry.traces import Telemetry
 from lanewayd.tools.redaction import Redactor
 from lanewayd.transcript.lock import SessionLocks
+from lanewayd.wiring.audit import Audit
 from lanewayd.wiring.model_services import ModelServices
 from lanewayd.wiring.run_settings import accept_limits, queue_defaults, run_settings
 
@@ -36,6 +37,7 @@ class Ground:
     ids: Ids
     models: ModelServices
     store: SqliteStore
+    audit: Audit
     telemetry: Telemetry
 
 
@@ -73,7 +75,12 @@ def make_run_service(ground: Ground, *, workshop: Workshop, on_store_works: Call
     looks = SessionLooks(store, ground.models)
     store.tell_commits(telemetry.metrics.group_committed)
     store.listener = CommitFeed(
-        followers, registry, looks=looks, on_store_works=on_store_works, metrics=telemetry.metrics
+        followers,
+        registry,
+        looks=looks,
+        on_store_works=on_store_works,
+        metrics=telemetry.metrics,
+        auditing=ground.audit.auditing,
     )
     recovery = Recovery(
         collaborators, scheduler=scheduler, settling=settling, max_attempts=settings.recovery.max_attempts

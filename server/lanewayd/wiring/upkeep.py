@@ -2,12 +2,13 @@
 
 from datetime import timedelta
 
+from lanewayd.audit.ledger import AuditLedger
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.retention import Retention, RetentionSettings
 from lanewayd.settings_schema import Settings
 
 
-def make_retention(settings: Settings, collaborators: Collaborators) -> Retention:
+def make_retention(settings: Settings, collaborators: Collaborators, ledger: AuditLedger) -> Retention:
     """The sweeps of one process."""
     events = settings.events.retention
     return Retention(
@@ -20,4 +21,5 @@ def make_retention(settings: Settings, collaborators: Collaborators) -> Retentio
         store=collaborators.store,
         blobs=collaborators.blobs,
         clock=collaborators.clock,
+        more_sweeps=(ledger.sweep,),
     )

@@ -15,7 +15,7 @@ from lanewayd.tools.files import EditTool, ReadTool, WriteTool
 from lanewayd.tools.interface import Tool, ToolContext, Toolset
 from lanewayd.tools.leftovers import Owner
 from lanewayd.tools.shell import ExecTool
-from lanewayd.tools.toolset import ToolShelf
+from lanewayd.tools.toolset import ToolShelf, normalised_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,11 @@ class BuiltInWorkshop:
         return [
             ToolListing(tool.spec.name, tool.spec.description, tool.spec.schema, "built-in") for tool in self._tools
         ]
+
+    def tool_of(self, name: str) -> str:
+        """The tool that a model means by a name; "" for one that there is not."""
+        normalised = normalised_name(name)
+        return next((tool.spec.name for tool in self._tools if normalised_name(tool.spec.name) == normalised), "")
 
     def close(self) -> None:
         """End the threads of the tools."""

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16laneway/v1/admin.proto\x12\nlaneway.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"\xe9\x02\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08\x66\x65\x61tures\x18\x02 \x03(\t\x12.\n\nstarted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x64raining\x18\x04 \x01(\x08\x12%\n\x05lanes\x18\x05 \x03(\x0b\x32\x16.laneway.v1.LaneStatus\x12\x45\n\rruns_by_state\x18\x06 \x03(\x0b\x32..laneway.v1.GetStatusResponse.RunsByStateEntry\x12\x10\n\x08sessions\x18\x07 \x01(\x03\x12\x13\n\x0bsubscribers\x18\x08 \x01(\x05\x12&\n\x05store\x18\t \x01(\x0b\x32\x17.laneway.v1.StoreStatus\x1a\x32\n\x10RunsByStateEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"I\n\nLaneStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05width\x18\x02 \x01(\x05\x12\x0e\n\x06\x61\x63tive\x18\x03 \x01(\x05\x12\x0e\n\x06queued\x18\x04 \x01(\x05\"=\n\x0bStoreStatus\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x03\x12\x11\n\tcommit_ms\x18\x03 \x01(\x01\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rDrainResponse2\x96\x01\n\x0c\x41\x64minService\x12H\n\tGetStatus\x12\x1c.laneway.v1.GetStatusRequest\x1a\x1d.laneway.v1.GetStatusResponse\x12<\n\x05\x44rain\x12\x18.laneway.v1.DrainRequest\x1a\x19.laneway.v1.DrainResponseB0\n\nlaneway.v1P\x01Z laneway/gen/laneway/v1;lanewayv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16laneway/v1/admin.proto\x12\nlaneway.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"\xe9\x02\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x10\n\x08\x66\x65\x61tures\x18\x02 \x03(\t\x12.\n\nstarted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x64raining\x18\x04 \x01(\x08\x12%\n\x05lanes\x18\x05 \x03(\x0b\x32\x16.laneway.v1.LaneStatus\x12\x45\n\rruns_by_state\x18\x06 \x03(\x0b\x32..laneway.v1.GetStatusResponse.RunsByStateEntry\x12\x10\n\x08sessions\x18\x07 \x01(\x03\x12\x13\n\x0bsubscribers\x18\x08 \x01(\x05\x12&\n\x05store\x18\t \x01(\x0b\x32\x17.laneway.v1.StoreStatus\x1a\x32\n\x10RunsByStateEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"I\n\nLaneStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05width\x18\x02 \x01(\x05\x12\x0e\n\x06\x61\x63tive\x18\x03 \x01(\x05\x12\x0e\n\x06queued\x18\x04 \x01(\x05\"=\n\x0bStoreStatus\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x03\x12\x11\n\tcommit_ms\x18\x03 \x01(\x01\"\xdc\x02\n\x17ListAuditRecordsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x13\n\x0bsession_key\x18\x02 \x01(\t\x12\x0e\n\x06run_id\x18\x03 \x01(\t\x12#\n\x04kind\x18\x04 \x01(\x0e\x32\x15.laneway.v1.AuditKind\x12\'\n\x06status\x18\x05 \x01(\x0e\x32\x17.laneway.v1.AuditStatus\x12-\n\tdirection\x18\x06 \x01(\x0e\x32\x1a.laneway.v1.AuditDirection\x12\x0f\n\x07\x63hannel\x18\x07 \x01(\t\x12)\n\x05\x61\x66ter\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12*\n\x06\x62\x65\x66ore\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tpage_size\x18\n \x01(\x05\x12\x12\n\npage_token\x18\x0b \x01(\t\"]\n\x18ListAuditRecordsResponse\x12(\n\x07records\x18\x01 \x03(\x0b\x32\x17.laneway.v1.AuditRecord\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xae\x04\n\x0b\x41uditRecord\x12\x10\n\x08\x65vent_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12\x16\n\x0eschema_version\x18\x03 \x01(\x05\x12(\n\x04time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12%\n\x05\x61\x63tor\x18\x05 \x01(\x0e\x32\x16.laneway.v1.AuditActor\x12#\n\x04kind\x18\x06 \x01(\x0e\x32\x15.laneway.v1.AuditKind\x12\'\n\x06\x61\x63tion\x18\x07 \x01(\x0e\x32\x17.laneway.v1.AuditAction\x12\'\n\x06status\x18\x08 \x01(\x0e\x32\x17.laneway.v1.AuditStatus\x12\x0c\n\x04\x63ode\x18\t \x01(\t\x12\x12\n\nsource_seq\x18\n \x01(\x03\x12\x11\n\tredaction\x18\x0b \x01(\t\x12\x10\n\x08\x61gent_id\x18\x0c \x01(\t\x12\x13\n\x0bsession_key\x18\r \x01(\t\x12\x12\n\nsession_id\x18\x0e \x01(\t\x12\x0e\n\x06run_id\x18\x0f \x01(\t\x12\x11\n\ttool_name\x18\x10 \x01(\t\x12\x11\n\ttool_call\x18\x11 \x01(\t\x12-\n\tdirection\x18\x12 \x01(\x0e\x32\x1a.laneway.v1.AuditDirection\x12\x0f\n\x07\x63hannel\x18\x13 \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x14 \x01(\t\x12\x14\n\x0c\x63onversation\x18\x15 \x01(\t\x12\x0e\n\x06thread\x18\x16 \x01(\t\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rDrainResponse*h\n\tAuditKind\x12\x1a\n\x16\x41UDIT_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x41UDIT_KIND_RUN\x10\x01\x12\x13\n\x0f\x41UDIT_KIND_TOOL\x10\x02\x12\x16\n\x12\x41UDIT_KIND_MESSAGE\x10\x03*\xd3\x01\n\x0b\x41uditAction\x12\x1c\n\x18\x41UDIT_ACTION_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x41UDIT_ACTION_RUN_STARTED\x10\x01\x12\x1d\n\x19\x41UDIT_ACTION_RUN_FINISHED\x10\x02\x12\x1d\n\x19\x41UDIT_ACTION_TOOL_STARTED\x10\x03\x12\x1e\n\x1a\x41UDIT_ACTION_TOOL_FINISHED\x10\x04\x12*\n&AUDIT_ACTION_MESSAGE_INBOUND_PROCESSED\x10\x05*\x81\x02\n\x0b\x41uditStatus\x12\x1c\n\x18\x41UDIT_STATUS_UNSPECIFIED\x10\x00\x12\x18\n\x14\x41UDIT_STATUS_STARTED\x10\x01\x12\x1a\n\x16\x41UDIT_STATUS_SUCCEEDED\x10\x02\x12\x17\n\x13\x41UDIT_STATUS_FAILED\x10\x03\x12\x1a\n\x16\x41UDIT_STATUS_CANCELLED\x10\x04\x12\x1a\n\x16\x41UDIT_STATUS_TIMED_OUT\x10\x05\x12\x18\n\x14\x41UDIT_STATUS_BLOCKED\x10\x06\x12\x18\n\x14\x41UDIT_STATUS_UNKNOWN\x10\x07\x12\x19\n\x15\x41UDIT_STATUS_OBSERVED\x10\x08*q\n\nAuditActor\x12\x1b\n\x17\x41UDIT_ACTOR_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41UDIT_ACTOR_CALLER\x10\x01\x12\x15\n\x11\x41UDIT_ACTOR_AGENT\x10\x02\x12\x17\n\x13\x41UDIT_ACTOR_SERVICE\x10\x03*l\n\x0e\x41uditDirection\x12\x1f\n\x1b\x41UDIT_DIRECTION_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x41UDIT_DIRECTION_INBOUND\x10\x01\x12\x1c\n\x18\x41UDIT_DIRECTION_OUTBOUND\x10\x02\x32\xf5\x01\n\x0c\x41\x64minService\x12H\n\tGetStatus\x12\x1c.laneway.v1.GetStatusRequest\x1a\x1d.laneway.v1.GetStatusResponse\x12]\n\x10ListAuditRecords\x12#.laneway.v1.ListAuditRecordsRequest\x1a$.laneway.v1.ListAuditRecordsResponse\x12<\n\x05\x44rain\x12\x18.laneway.v1.DrainRequest\x1a\x19.laneway.v1.DrainResponseB0\n\nlaneway.v1P\x01Z laneway/gen/laneway/v1;lanewayv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +35,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\nlaneway.v1P\001Z laneway/gen/laneway/v1;lanewayv1'
   _globals['_GETSTATUSRESPONSE_RUNSBYSTATEENTRY']._loaded_options = None
   _globals['_GETSTATUSRESPONSE_RUNSBYSTATEENTRY']._serialized_options = b'8\001'
+  _globals['_AUDITKIND']._serialized_start=1633
+  _globals['_AUDITKIND']._serialized_end=1737
+  _globals['_AUDITACTION']._serialized_start=1740
+  _globals['_AUDITACTION']._serialized_end=1951
+  _globals['_AUDITSTATUS']._serialized_start=1954
+  _globals['_AUDITSTATUS']._serialized_end=2211
+  _globals['_AUDITACTOR']._serialized_start=2213
+  _globals['_AUDITACTOR']._serialized_end=2326
+  _globals['_AUDITDIRECTION']._serialized_start=2328
+  _globals['_AUDITDIRECTION']._serialized_end=2436
   _globals['_GETSTATUSREQUEST']._serialized_start=71
   _globals['_GETSTATUSREQUEST']._serialized_end=89
   _globals['_GETSTATUSRESPONSE']._serialized_start=92
@@ -45,10 +55,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LANESTATUS']._serialized_end=528
   _globals['_STORESTATUS']._serialized_start=530
   _globals['_STORESTATUS']._serialized_end=591
-  _globals['_DRAINREQUEST']._serialized_start=593
-  _globals['_DRAINREQUEST']._serialized_end=607
-  _globals['_DRAINRESPONSE']._serialized_start=609
-  _globals['_DRAINRESPONSE']._serialized_end=624
-  _globals['_ADMINSERVICE']._serialized_start=627
-  _globals['_ADMINSERVICE']._serialized_end=777
+  _globals['_LISTAUDITRECORDSREQUEST']._serialized_start=594
+  _globals['_LISTAUDITRECORDSREQUEST']._serialized_end=942
+  _globals['_LISTAUDITRECORDSRESPONSE']._serialized_start=944
+  _globals['_LISTAUDITRECORDSRESPONSE']._serialized_end=1037
+  _globals['_AUDITRECORD']._serialized_start=1040
+  _globals['_AUDITRECORD']._serialized_end=1598
+  _globals['_DRAINREQUEST']._serialized_start=1600
+  _globals['_DRAINREQUEST']._serialized_end=1614
+  _globals['_DRAINRESPONSE']._serialized_start=1616
+  _globals['_DRAINRESPONSE']._serialized_end=1631
+  _globals['_ADMINSERVICE']._serialized_start=2439
+  _globals['_ADMINSERVICE']._serialized_end=2684
 # @@protoc_insertion_point(module_scope)

@@ -40,6 +40,11 @@ class AdminServiceStub:
                 request_serializer=laneway_dot_v1_dot_admin__pb2.GetStatusRequest.SerializeToString,
                 response_deserializer=laneway_dot_v1_dot_admin__pb2.GetStatusResponse.FromString,
                 _registered_method=True)
+        self.ListAuditRecords = channel.unary_unary(
+                '/laneway.v1.AdminService/ListAuditRecords',
+                request_serializer=laneway_dot_v1_dot_admin__pb2.ListAuditRecordsRequest.SerializeToString,
+                response_deserializer=laneway_dot_v1_dot_admin__pb2.ListAuditRecordsResponse.FromString,
+                _registered_method=True)
         self.Drain = channel.unary_unary(
                 '/laneway.v1.AdminService/Drain',
                 request_serializer=laneway_dot_v1_dot_admin__pb2.DrainRequest.SerializeToString,
@@ -53,6 +58,18 @@ class AdminServiceServicer:
 
     def GetStatus(self, request, context):
         """Answers with the state of the service. UNAVAILABLE: STORE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAuditRecords(self, request, context):
+        """Answers with what was done in the service, newest first: which runs started and ended, which tools they used, and,
+        where the settings say so, which messages came in. Never with what was said: a record holds no text of callers,
+        models and tools. Records are kept for `audit.retention.max_age_days` (30) and up to `audit.retention.max_rows`
+        (100,000); they are written behind the runs, so a crash, a full disk or more than can be written may cost some: that
+        a record is missing proves nothing. INVALID_ARGUMENT: FIELD_INVALID, ENUM_UNKNOWN, SESSION_KEY_MALFORMED,
+        PAGE_TOKEN_INVALID. UNAVAILABLE: STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -74,6 +91,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.GetStatus,
                     request_deserializer=laneway_dot_v1_dot_admin__pb2.GetStatusRequest.FromString,
                     response_serializer=laneway_dot_v1_dot_admin__pb2.GetStatusResponse.SerializeToString,
+            ),
+            'ListAuditRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAuditRecords,
+                    request_deserializer=laneway_dot_v1_dot_admin__pb2.ListAuditRecordsRequest.FromString,
+                    response_serializer=laneway_dot_v1_dot_admin__pb2.ListAuditRecordsResponse.SerializeToString,
             ),
             'Drain': grpc.unary_unary_rpc_method_handler(
                     servicer.Drain,
@@ -109,6 +131,33 @@ class AdminService:
             '/laneway.v1.AdminService/GetStatus',
             laneway_dot_v1_dot_admin__pb2.GetStatusRequest.SerializeToString,
             laneway_dot_v1_dot_admin__pb2.GetStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAuditRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/laneway.v1.AdminService/ListAuditRecords',
+            laneway_dot_v1_dot_admin__pb2.ListAuditRecordsRequest.SerializeToString,
+            laneway_dot_v1_dot_admin__pb2.ListAuditRecordsResponse.FromString,
             options,
             channel_credentials,
             insecure,

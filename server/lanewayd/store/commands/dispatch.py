@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lanewayd.store.audit_commands import AppendAudit, ProvideAuditKey, PruneAudit
 from lanewayd.store.commands.abort import request_abort
 from lanewayd.store.commands.accept import accept
 from lanewayd.store.commands.attachments import find_unnamed_blobs
+from lanewayd.store.commands.audit import append_audit, provide_audit_key, prune_audit
 from lanewayd.store.commands.credentials import pin_credential, save_credential_health
 from lanewayd.store.commands.retention import prune
 from lanewayd.store.commands.run_log import append, inject, settle, start
@@ -42,6 +44,9 @@ _COMMANDS: Mapping[type, Callable[[Transaction, Any], object]] = {
     FindUnnamedBlobs: find_unnamed_blobs,
     SaveCredentialHealth: save_credential_health,
     PinCredential: pin_credential,
+    AppendAudit: append_audit,
+    PruneAudit: prune_audit,
+    ProvideAuditKey: provide_audit_key,
 }
 
 

@@ -2,8 +2,8 @@
 // @generated from file laneway/v1/admin.proto (package laneway.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file laneway/v1/admin.proto.
  */
 export const file_laneway_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChZsYW5ld2F5L3YxL2FkbWluLnByb3RvEgpsYW5ld2F5LnYxIhIKEEdldFN0YXR1c1JlcXVlc3Qi6QIKEUdldFN0YXR1c1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEAoIZmVhdHVyZXMYAiADKAkSLgoKc3RhcnRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZHJhaW5pbmcYBCABKAgSJQoFbGFuZXMYBSADKAsyFi5sYW5ld2F5LnYxLkxhbmVTdGF0dXMSRQoNcnVuc19ieV9zdGF0ZRgGIAMoCzIuLmxhbmV3YXkudjEuR2V0U3RhdHVzUmVzcG9uc2UuUnVuc0J5U3RhdGVFbnRyeRIQCghzZXNzaW9ucxgHIAEoAxITCgtzdWJzY3JpYmVycxgIIAEoBRImCgVzdG9yZRgJIAEoCzIXLmxhbmV3YXkudjEuU3RvcmVTdGF0dXMaMgoQUnVuc0J5U3RhdGVFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIkkKCkxhbmVTdGF0dXMSDAoEbmFtZRgBIAEoCRINCgV3aWR0aBgCIAEoBRIOCgZhY3RpdmUYAyABKAUSDgoGcXVldWVkGAQgASgFIj0KC1N0b3JlU3RhdHVzEgwKBHBhdGgYASABKAkSDQoFYnl0ZXMYAiABKAMSEQoJY29tbWl0X21zGAMgASgBIg4KDERyYWluUmVxdWVzdCIPCg1EcmFpblJlc3BvbnNlMpYBCgxBZG1pblNlcnZpY2USSAoJR2V0U3RhdHVzEhwubGFuZXdheS52MS5HZXRTdGF0dXNSZXF1ZXN0Gh0ubGFuZXdheS52MS5HZXRTdGF0dXNSZXNwb25zZRI8CgVEcmFpbhIYLmxhbmV3YXkudjEuRHJhaW5SZXF1ZXN0GhkubGFuZXdheS52MS5EcmFpblJlc3BvbnNlQjAKCmxhbmV3YXkudjFQAVogbGFuZXdheS9nZW4vbGFuZXdheS92MTtsYW5ld2F5djFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChZsYW5ld2F5L3YxL2FkbWluLnByb3RvEgpsYW5ld2F5LnYxIhIKEEdldFN0YXR1c1JlcXVlc3Qi6QIKEUdldFN0YXR1c1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEAoIZmVhdHVyZXMYAiADKAkSLgoKc3RhcnRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZHJhaW5pbmcYBCABKAgSJQoFbGFuZXMYBSADKAsyFi5sYW5ld2F5LnYxLkxhbmVTdGF0dXMSRQoNcnVuc19ieV9zdGF0ZRgGIAMoCzIuLmxhbmV3YXkudjEuR2V0U3RhdHVzUmVzcG9uc2UuUnVuc0J5U3RhdGVFbnRyeRIQCghzZXNzaW9ucxgHIAEoAxITCgtzdWJzY3JpYmVycxgIIAEoBRImCgVzdG9yZRgJIAEoCzIXLmxhbmV3YXkudjEuU3RvcmVTdGF0dXMaMgoQUnVuc0J5U3RhdGVFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIkkKCkxhbmVTdGF0dXMSDAoEbmFtZRgBIAEoCRINCgV3aWR0aBgCIAEoBRIOCgZhY3RpdmUYAyABKAUSDgoGcXVldWVkGAQgASgFIj0KC1N0b3JlU3RhdHVzEgwKBHBhdGgYASABKAkSDQoFYnl0ZXMYAiABKAMSEQoJY29tbWl0X21zGAMgASgBItwCChdMaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRITCgtzZXNzaW9uX2tleRgCIAEoCRIOCgZydW5faWQYAyABKAkSIwoEa2luZBgEIAEoDjIVLmxhbmV3YXkudjEuQXVkaXRLaW5kEicKBnN0YXR1cxgFIAEoDjIXLmxhbmV3YXkudjEuQXVkaXRTdGF0dXMSLQoJZGlyZWN0aW9uGAYgASgOMhoubGFuZXdheS52MS5BdWRpdERpcmVjdGlvbhIPCgdjaGFubmVsGAcgASgJEikKBWFmdGVyGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgZiZWZvcmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCXBhZ2Vfc2l6ZRgKIAEoBRISCgpwYWdlX3Rva2VuGAsgASgJIl0KGExpc3RBdWRpdFJlY29yZHNSZXNwb25zZRIoCgdyZWNvcmRzGAEgAygLMhcubGFuZXdheS52MS5BdWRpdFJlY29yZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkirgQKC0F1ZGl0UmVjb3JkEhAKCGV2ZW50X2lkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgDEhYKDnNjaGVtYV92ZXJzaW9uGAMgASgFEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKBWFjdG9yGAUgASgOMhYubGFuZXdheS52MS5BdWRpdEFjdG9yEiMKBGtpbmQYBiABKA4yFS5sYW5ld2F5LnYxLkF1ZGl0S2luZBInCgZhY3Rpb24YByABKA4yFy5sYW5ld2F5LnYxLkF1ZGl0QWN0aW9uEicKBnN0YXR1cxgIIAEoDjIXLmxhbmV3YXkudjEuQXVkaXRTdGF0dXMSDAoEY29kZRgJIAEoCRISCgpzb3VyY2Vfc2VxGAogASgDEhEKCXJlZGFjdGlvbhgLIAEoCRIQCghhZ2VudF9pZBgMIAEoCRITCgtzZXNzaW9uX2tleRgNIAEoCRISCgpzZXNzaW9uX2lkGA4gASgJEg4KBnJ1bl9pZBgPIAEoCRIRCgl0b29sX25hbWUYECABKAkSEQoJdG9vbF9jYWxsGBEgASgJEi0KCWRpcmVjdGlvbhgSIAEoDjIaLmxhbmV3YXkudjEuQXVkaXREaXJlY3Rpb24SDwoHY2hhbm5lbBgTIAEoCRIPCgdhY2NvdW50GBQgASgJEhQKDGNvbnZlcnNhdGlvbhgVIAEoCRIOCgZ0aHJlYWQYFiABKAkiDgoMRHJhaW5SZXF1ZXN0Ig8KDURyYWluUmVzcG9uc2UqaAoJQXVkaXRLaW5kEhoKFkFVRElUX0tJTkRfVU5TUEVDSUZJRUQQABISCg5BVURJVF9LSU5EX1JVThABEhMKD0FVRElUX0tJTkRfVE9PTBACEhYKEkFVRElUX0tJTkRfTUVTU0FHRRADKtMBCgtBdWRpdEFjdGlvbhIcChhBVURJVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIcChhBVURJVF9BQ1RJT05fUlVOX1NUQVJURUQQARIdChlBVURJVF9BQ1RJT05fUlVOX0ZJTklTSEVEEAISHQoZQVVESVRfQUNUSU9OX1RPT0xfU1RBUlRFRBADEh4KGkFVRElUX0FDVElPTl9UT09MX0ZJTklTSEVEEAQSKgomQVVESVRfQUNUSU9OX01FU1NBR0VfSU5CT1VORF9QUk9DRVNTRUQQBSqBAgoLQXVkaXRTdGF0dXMSHAoYQVVESVRfU1RBVFVTX1VOU1BFQ0lGSUVEEAASGAoUQVVESVRfU1RBVFVTX1NUQVJURUQQARIaChZBVURJVF9TVEFUVVNfU1VDQ0VFREVEEAISFwoTQVVESVRfU1RBVFVTX0ZBSUxFRBADEhoKFkFVRElUX1NUQVRVU19DQU5DRUxMRUQQBBIaChZBVURJVF9TVEFUVVNfVElNRURfT1VUEAUSGAoUQVVESVRfU1RBVFVTX0JMT0NLRUQQBhIYChRBVURJVF9TVEFUVVNfVU5LTk9XThAHEhkKFUFVRElUX1NUQVRVU19PQlNFUlZFRBAIKnEKCkF1ZGl0QWN0b3ISGwoXQVVESVRfQUNUT1JfVU5TUEVDSUZJRUQQABIWChJBVURJVF9BQ1RPUl9DQUxMRVIQARIVChFBVURJVF9BQ1RPUl9BR0VOVBACEhcKE0FVRElUX0FDVE9SX1NFUlZJQ0UQAypsCg5BdWRpdERpcmVjdGlvbhIfChtBVURJVF9ESVJFQ1RJT05fVU5TUEVDSUZJRUQQABIbChdBVURJVF9ESVJFQ1RJT05fSU5CT1VORBABEhwKGEFVRElUX0RJUkVDVElPTl9PVVRCT1VORBACMvUBCgxBZG1pblNlcnZpY2USSAoJR2V0U3RhdHVzEhwubGFuZXdheS52MS5HZXRTdGF0dXNSZXF1ZXN0Gh0ubGFuZXdheS52MS5HZXRTdGF0dXNSZXNwb25zZRJdChBMaXN0QXVkaXRSZWNvcmRzEiMubGFuZXdheS52MS5MaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBokLmxhbmV3YXkudjEuTGlzdEF1ZGl0UmVjb3Jkc1Jlc3BvbnNlEjwKBURyYWluEhgubGFuZXdheS52MS5EcmFpblJlcXVlc3QaGS5sYW5ld2F5LnYxLkRyYWluUmVzcG9uc2VCMAoKbGFuZXdheS52MVABWiBsYW5ld2F5L2dlbi9sYW5ld2F5L3YxO2xhbmV3YXl2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * Asks for the state of the service.
@@ -185,6 +185,296 @@ export const StoreStatusSchema: GenMessage<StoreStatus> = /*@__PURE__*/
   messageDesc(file_laneway_v1_admin, 3);
 
 /**
+ * Asks for audit records of the caller's tenant. What is absent or 0 does not filter; a record must pass all filters.
+ *
+ * @generated from message laneway.v1.ListAuditRecordsRequest
+ */
+export type ListAuditRecordsRequest = Message<"laneway.v1.ListAuditRecordsRequest"> & {
+  /**
+   * Only records of this agent.
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId: string;
+
+  /**
+   * Only records of this session. Records of messages do not say their session and never pass. At most 512 bytes.
+   *
+   * @generated from field: string session_key = 2;
+   */
+  sessionKey: string;
+
+  /**
+   * Only records of this run.
+   *
+   * @generated from field: string run_id = 3;
+   */
+  runId: string;
+
+  /**
+   * Only records of this family.
+   *
+   * @generated from field: laneway.v1.AuditKind kind = 4;
+   */
+  kind: AuditKind;
+
+  /**
+   * Only records with this status.
+   *
+   * @generated from field: laneway.v1.AuditStatus status = 5;
+   */
+  status: AuditStatus;
+
+  /**
+   * Only records of messages in this direction.
+   *
+   * @generated from field: laneway.v1.AuditDirection direction = 6;
+   */
+  direction: AuditDirection;
+
+  /**
+   * Only records of messages of this channel.
+   *
+   * @generated from field: string channel = 7;
+   */
+  channel: string;
+
+  /**
+   * Only records of this moment or later.
+   *
+   * @generated from field: google.protobuf.Timestamp after = 8;
+   */
+  after?: Timestamp | undefined;
+
+  /**
+   * Only records of this moment or earlier. It must not lie before `after`.
+   *
+   * @generated from field: google.protobuf.Timestamp before = 9;
+   */
+  before?: Timestamp | undefined;
+
+  /**
+   * The most records in the answer. 0 means 50, more than 500 is served as 500. Negative is FIELD_INVALID.
+   *
+   * @generated from field: int32 page_size = 10;
+   */
+  pageSize: number;
+
+  /**
+   * `next_page_token` of the answer before, with the same filters; records that came in meanwhile do not move the pages.
+   * Empty means the newest records.
+   *
+   * @generated from field: string page_token = 11;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message laneway.v1.ListAuditRecordsRequest.
+ * Use `create(ListAuditRecordsRequestSchema)` to create a new message.
+ */
+export const ListAuditRecordsRequestSchema: GenMessage<ListAuditRecordsRequest> = /*@__PURE__*/
+  messageDesc(file_laneway_v1_admin, 4);
+
+/**
+ * Some audit records.
+ *
+ * @generated from message laneway.v1.ListAuditRecordsResponse
+ */
+export type ListAuditRecordsResponse = Message<"laneway.v1.ListAuditRecordsResponse"> & {
+  /**
+   * The records, newest first.
+   *
+   * @generated from field: repeated laneway.v1.AuditRecord records = 1;
+   */
+  records: AuditRecord[];
+
+  /**
+   * Asks for the records after these. Empty means that there are no more.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message laneway.v1.ListAuditRecordsResponse.
+ * Use `create(ListAuditRecordsResponseSchema)` to create a new message.
+ */
+export const ListAuditRecordsResponseSchema: GenMessage<ListAuditRecordsResponse> = /*@__PURE__*/
+  messageDesc(file_laneway_v1_admin, 5);
+
+/**
+ * One act: what was done, when, by whom, in what and with what result. Empty fields are not known, or not of this action.
+ *
+ * @generated from message laneway.v1.AuditRecord
+ */
+export type AuditRecord = Message<"laneway.v1.AuditRecord"> & {
+  /**
+   * Identifies the act; stable. Never empty.
+   *
+   * @generated from field: string event_id = 1;
+   */
+  eventId: string;
+
+  /**
+   * The record's number in the ledger of its tenant, rising by 1 from record to record.
+   *
+   * @generated from field: int64 sequence = 2;
+   */
+  sequence: bigint;
+
+  /**
+   * The version of what records hold: 1.
+   *
+   * @generated from field: int32 schema_version = 3;
+   */
+  schemaVersion: number;
+
+  /**
+   * When it was done.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 4;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * Who did it.
+   *
+   * @generated from field: laneway.v1.AuditActor actor = 5;
+   */
+  actor: AuditActor;
+
+  /**
+   * The family of the action.
+   *
+   * @generated from field: laneway.v1.AuditKind kind = 6;
+   */
+  kind: AuditKind;
+
+  /**
+   * What was done.
+   *
+   * @generated from field: laneway.v1.AuditAction action = 7;
+   */
+  action: AuditAction;
+
+  /**
+   * How it went.
+   *
+   * @generated from field: laneway.v1.AuditStatus status = 8;
+   */
+  status: AuditStatus;
+
+  /**
+   * Why it did not succeed, as one word: of a failed run the reason of its error, for example "PROVIDER_STALLED", of a
+   * cancelled one its stop reason, for example "rpc", of a tool call "TOOL_ERROR", "TOOL_BLOCKED", "TOOL_SKIPPED",
+   * "TOOL_ABORTED" or "TOOL_OUTCOME_UNKNOWN", of a message that came a second time "DUPLICATE". Never a text.
+   *
+   * @generated from field: string code = 9;
+   */
+  code: string;
+
+  /**
+   * `Event.seq` of the event in the run's log that says the same. 0 means that there is none.
+   *
+   * @generated from field: int64 source_seq = 10;
+   */
+  sourceSeq: bigint;
+
+  /**
+   * What the record holds: always "metadata_only".
+   *
+   * @generated from field: string redaction = 11;
+   */
+  redaction: string;
+
+  /**
+   * The agent.
+   *
+   * @generated from field: string agent_id = 12;
+   */
+  agentId: string;
+
+  /**
+   * The session. Empty in records of messages.
+   *
+   * @generated from field: string session_key = 13;
+   */
+  sessionKey: string;
+
+  /**
+   * The session's id at that time. Empty in records of messages.
+   *
+   * @generated from field: string session_id = 14;
+   */
+  sessionId: string;
+
+  /**
+   * The run; of a message the run that it became.
+   *
+   * @generated from field: string run_id = 15;
+   */
+  runId: string;
+
+  /**
+   * The tool. "unknown" stands for a name that a model made up.
+   *
+   * @generated from field: string tool_name = 16;
+   */
+  toolName: string;
+
+  /**
+   * The same in both records of a tool call; a fingerprint of its id.
+   *
+   * @generated from field: string tool_call = 17;
+   */
+  toolCall: string;
+
+  /**
+   * The direction of a message.
+   *
+   * @generated from field: laneway.v1.AuditDirection direction = 18;
+   */
+  direction: AuditDirection;
+
+  /**
+   * The channel of a message, as its caller named it.
+   *
+   * @generated from field: string channel = 19;
+   */
+  channel: string;
+
+  /**
+   * A pseudonym of the message's `account_id`: the same for the same account, as long as this installation lives.
+   *
+   * @generated from field: string account = 20;
+   */
+  account: string;
+
+  /**
+   * A pseudonym of the message's `to`.
+   *
+   * @generated from field: string conversation = 21;
+   */
+  conversation: string;
+
+  /**
+   * A pseudonym of the message's `thread_id`.
+   *
+   * @generated from field: string thread = 22;
+   */
+  thread: string;
+};
+
+/**
+ * Describes the message laneway.v1.AuditRecord.
+ * Use `create(AuditRecordSchema)` to create a new message.
+ */
+export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
+  messageDesc(file_laneway_v1_admin, 6);
+
+/**
  * Asks the server to leave.
  *
  * @generated from message laneway.v1.DrainRequest
@@ -197,7 +487,7 @@ export type DrainRequest = Message<"laneway.v1.DrainRequest"> & {
  * Use `create(DrainRequestSchema)` to create a new message.
  */
 export const DrainRequestSchema: GenMessage<DrainRequest> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_admin, 4);
+  messageDesc(file_laneway_v1_admin, 7);
 
 /**
  * The server is leaving.
@@ -212,7 +502,254 @@ export type DrainResponse = Message<"laneway.v1.DrainResponse"> & {
  * Use `create(DrainResponseSchema)` to create a new message.
  */
 export const DrainResponseSchema: GenMessage<DrainResponse> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_admin, 5);
+  messageDesc(file_laneway_v1_admin, 8);
+
+/**
+ * The families of audit records.
+ *
+ * @generated from enum laneway.v1.AuditKind
+ */
+export enum AuditKind {
+  /**
+   * Does not filter. Never sent by this server.
+   *
+   * @generated from enum value: AUDIT_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A run started or finished.
+   *
+   * @generated from enum value: AUDIT_KIND_RUN = 1;
+   */
+  RUN = 1,
+
+  /**
+   * A tool call started or finished.
+   *
+   * @generated from enum value: AUDIT_KIND_TOOL = 2;
+   */
+  TOOL = 2,
+
+  /**
+   * A message went in or out. Recorded only where `audit.messages` says so.
+   *
+   * @generated from enum value: AUDIT_KIND_MESSAGE = 3;
+   */
+  MESSAGE = 3,
+}
+
+/**
+ * Describes the enum laneway.v1.AuditKind.
+ */
+export const AuditKindSchema: GenEnum<AuditKind> = /*@__PURE__*/
+  enumDesc(file_laneway_v1_admin, 0);
+
+/**
+ * What is recorded.
+ *
+ * @generated from enum laneway.v1.AuditAction
+ */
+export enum AuditAction {
+  /**
+   * Never sent by this server.
+   *
+   * @generated from enum value: AUDIT_ACTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A run was dispatched for the first time.
+   *
+   * @generated from enum value: AUDIT_ACTION_RUN_STARTED = 1;
+   */
+  RUN_STARTED = 1,
+
+  /**
+   * A run has ended; also one that never started, and one that another run took in.
+   *
+   * @generated from enum value: AUDIT_ACTION_RUN_FINISHED = 2;
+   */
+  RUN_FINISHED = 2,
+
+  /**
+   * A tool call was launched, or refused at once: then its end follows.
+   *
+   * @generated from enum value: AUDIT_ACTION_TOOL_STARTED = 3;
+   */
+  TOOL_STARTED = 3,
+
+  /**
+   * A tool call has its result; also one that was never launched.
+   *
+   * @generated from enum value: AUDIT_ACTION_TOOL_FINISHED = 4;
+   */
+  TOOL_FINISHED = 4,
+
+  /**
+   * A message was accepted, or had been before.
+   *
+   * @generated from enum value: AUDIT_ACTION_MESSAGE_INBOUND_PROCESSED = 5;
+   */
+  MESSAGE_INBOUND_PROCESSED = 5,
+}
+
+/**
+ * Describes the enum laneway.v1.AuditAction.
+ */
+export const AuditActionSchema: GenEnum<AuditAction> = /*@__PURE__*/
+  enumDesc(file_laneway_v1_admin, 1);
+
+/**
+ * How an act went, as of its record.
+ *
+ * @generated from enum laneway.v1.AuditStatus
+ */
+export enum AuditStatus {
+  /**
+   * Does not filter. Never sent by this server.
+   *
+   * @generated from enum value: AUDIT_STATUS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It has begun.
+   *
+   * @generated from enum value: AUDIT_STATUS_STARTED = 1;
+   */
+  STARTED = 1,
+
+  /**
+   * It did what it should.
+   *
+   * @generated from enum value: AUDIT_STATUS_SUCCEEDED = 2;
+   */
+  SUCCEEDED = 2,
+
+  /**
+   * It did not; `code` says why.
+   *
+   * @generated from enum value: AUDIT_STATUS_FAILED = 3;
+   */
+  FAILED = 3,
+
+  /**
+   * It was stopped, or not begun any more; `code` says why.
+   *
+   * @generated from enum value: AUDIT_STATUS_CANCELLED = 4;
+   */
+  CANCELLED = 4,
+
+  /**
+   * Its time was over.
+   *
+   * @generated from enum value: AUDIT_STATUS_TIMED_OUT = 5;
+   */
+  TIMED_OUT = 5,
+
+  /**
+   * A rule kept it from being done.
+   *
+   * @generated from enum value: AUDIT_STATUS_BLOCKED = 6;
+   */
+  BLOCKED = 6,
+
+  /**
+   * Nobody knows: the server was killed while it went on.
+   *
+   * @generated from enum value: AUDIT_STATUS_UNKNOWN = 7;
+   */
+  UNKNOWN = 7,
+
+  /**
+   * It was seen and had no effect: a message that had been accepted before.
+   *
+   * @generated from enum value: AUDIT_STATUS_OBSERVED = 8;
+   */
+  OBSERVED = 8,
+}
+
+/**
+ * Describes the enum laneway.v1.AuditStatus.
+ */
+export const AuditStatusSchema: GenEnum<AuditStatus> = /*@__PURE__*/
+  enumDesc(file_laneway_v1_admin, 2);
+
+/**
+ * Who did something.
+ *
+ * @generated from enum laneway.v1.AuditActor
+ */
+export enum AuditActor {
+  /**
+   * Never sent by this server.
+   *
+   * @generated from enum value: AUDIT_ACTOR_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A client, by a call.
+   *
+   * @generated from enum value: AUDIT_ACTOR_CALLER = 1;
+   */
+  CALLER = 1,
+
+  /**
+   * The agent, in its run.
+   *
+   * @generated from enum value: AUDIT_ACTOR_AGENT = 2;
+   */
+  AGENT = 2,
+
+  /**
+   * The service, by its own rules: a deadline, the cap of a queue.
+   *
+   * @generated from enum value: AUDIT_ACTOR_SERVICE = 3;
+   */
+  SERVICE = 3,
+}
+
+/**
+ * Describes the enum laneway.v1.AuditActor.
+ */
+export const AuditActorSchema: GenEnum<AuditActor> = /*@__PURE__*/
+  enumDesc(file_laneway_v1_admin, 3);
+
+/**
+ * Where a message went.
+ *
+ * @generated from enum laneway.v1.AuditDirection
+ */
+export enum AuditDirection {
+  /**
+   * Does not filter; in a record: it is no message.
+   *
+   * @generated from enum value: AUDIT_DIRECTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * From a caller to the service.
+   *
+   * @generated from enum value: AUDIT_DIRECTION_INBOUND = 1;
+   */
+  INBOUND = 1,
+
+  /**
+   * From the service to somebody. Not recorded by this server yet.
+   *
+   * @generated from enum value: AUDIT_DIRECTION_OUTBOUND = 2;
+   */
+  OUTBOUND = 2,
+}
+
+/**
+ * Describes the enum laneway.v1.AuditDirection.
+ */
+export const AuditDirectionSchema: GenEnum<AuditDirection> = /*@__PURE__*/
+  enumDesc(file_laneway_v1_admin, 4);
 
 /**
  * For those who operate the service.
@@ -229,6 +766,21 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof GetStatusRequestSchema;
     output: typeof GetStatusResponseSchema;
+  },
+  /**
+   * Answers with what was done in the service, newest first: which runs started and ended, which tools they used, and,
+   * where the settings say so, which messages came in. Never with what was said: a record holds no text of callers,
+   * models and tools. Records are kept for `audit.retention.max_age_days` (30) and up to `audit.retention.max_rows`
+   * (100,000); they are written behind the runs, so a crash, a full disk or more than can be written may cost some: that
+   * a record is missing proves nothing. INVALID_ARGUMENT: FIELD_INVALID, ENUM_UNKNOWN, SESSION_KEY_MALFORMED,
+   * PAGE_TOKEN_INVALID. UNAVAILABLE: STORE_UNAVAILABLE.
+   *
+   * @generated from rpc laneway.v1.AdminService.ListAuditRecords
+   */
+  listAuditRecords: {
+    methodKind: "unary";
+    input: typeof ListAuditRecordsRequestSchema;
+    output: typeof ListAuditRecordsResponseSchema;
   },
   /**
    * Tells the server to finish and leave, as SIGTERM does, and answers at once: readiness turns NOT_SERVING, new
