@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from lanewayd.errors import StartupError
-from lanewayd.settings_models import DEFAULT_AGENT, OWN_PROFILE, AgentSettings, ProfileSettings, ProviderSettings
+from lanewayd.messages import LOCAL_PROVIDER, SCRIPTED_PROVIDER
+from lanewayd.records import DEFAULT_AGENT
+from lanewayd.settings_models import OWN_PROFILE, AgentSettings, ProfileSettings, ProviderSettings
 from lanewayd.settings_reader import NamePath, Raw, Reader, Tree, dotted, merge, put_text, read_toml, setting_names
 from lanewayd.settings_rules import MIB, is_agent_id, is_postgresql_url
 from lanewayd.settings_schema import Settings
@@ -43,8 +45,6 @@ KNOWN_PROVIDERS: Mapping[str, ProviderSettings] = types.MappingProxyType(
         "ollama": ProviderSettings(api="ollama", base_url="http://127.0.0.1:11434"),
     }
 )
-SCRIPTED_PROVIDER = "scripted"
-LOCAL_PROVIDER = "local"
 OWN_PROVIDERS = (SCRIPTED_PROVIDER, LOCAL_PROVIDER)
 """They always exist; no settings can take their names."""
 

@@ -283,6 +283,11 @@ class ModelFacts:
 
 UNKNOWN_MODEL = ModelFacts()
 
+SCRIPTED_PROVIDER = "scripted"
+"""Plays scripts; understands nothing."""
+LOCAL_PROVIDER = "local"
+"""The embedded model. Both always exist; no settings can take their names."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunError:

@@ -1,5 +1,6 @@
 """What the store keeps: runs, sessions, transcript entries and tool-call rows. Pure values."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -56,6 +57,10 @@ class QueueMode(StrEnum):
     COLLECT = "collect"
     INTERRUPT = "interrupt"
 
+
+DEFAULT_AGENT = "main"
+AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""An agent id in its canonical form, the one that session keys hold."""
 
 MAIN_LANE = "main"
 """Where runs without a parent and without a wish run."""

@@ -19,9 +19,6 @@ from lanewayd.settings_rules import (
     setting,
 )
 
-DEFAULT_AGENT = "main"
-
-
 _LEVELS = ", ".join(level.value for level in ThinkingLevel)
 _MODEL_WORDS = "provider/model or the name of an alias"
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from lanewayd.records import AGENT_ID
+
 MIB = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -63,7 +64,7 @@ def is_name(text: str) -> bool:
 
 def is_agent_id(text: str) -> bool:
     """Whether `text` is an agent id in its canonical form, the one that session keys hold."""
-    return _AGENT_ID.fullmatch(text) is not None
+    return AGENT_ID.fullmatch(text) is not None
 
 
 def is_variable(text: str) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from lanewayd.doctor.findings import Finding, Level
 from lanewayd.errors import ErrorCode
+from lanewayd.messages import SCRIPTED_PROVIDER
 
 REAL_MODEL_ADVICE = (
     "To use a real model, start the server with OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY or "
@@ -80,7 +81,7 @@ def judge_agents(agents: Sequence[AgentModel], embedded: EmbeddedModel, *, embed
             what, _, advice = outcome.problem.partition(": ")
             advice = _sentence(advice or what) + ("" if outcome.is_named else f" {REAL_MODEL_ADVICE}")
             findings.append(Finding("model", Level.FAIL, f"{who}: {what}", advice))
-        elif reference.partition("/")[0] == "scripted":
+        elif reference.partition("/")[0] == SCRIPTED_PROVIDER:
             text = f"{who}: {reference} plays a script and understands nothing"
             findings.append(Finding("model", Level.WARN, text, REAL_MODEL_ADVICE))
         elif reference.partition("/")[0] == embedded_provider and embedded.problem:

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
+from lanewayd.messages import LOCAL_PROVIDER, SCRIPTED_PROVIDER
 
-SCRIPTED_PROVIDER = "scripted"
 """Plays scripts from home; it always exists and needs no key. Its models are names of scripts, not checked here."""
-LOCAL_PROVIDER = "local"
 """The embedded model, in a process of the service's own; it always has this name and needs no key."""
 
 DEFAULT_MODELS: Mapping[str, str] = {

@@ -11,6 +11,7 @@ from typing import Any
 from lanewayd.clock import Clock
 from lanewayd.errors import ErrorCode
 from lanewayd.messages import (
+    SCRIPTED_PROVIDER,
     AssistantBlock,
     AssistantMessage,
     Reasoning,
@@ -59,7 +60,9 @@ class ScriptedProvider:
     A script is read again when its file has changed. Owns one thread, for files; `close` ends it.
     """
 
-    def __init__(self, *, scripts_dir: Path, clock: Clock, new_call_id: CallIdFactory, name: str = "scripted") -> None:
+    def __init__(
+        self, *, scripts_dir: Path, clock: Clock, new_call_id: CallIdFactory, name: str = SCRIPTED_PROVIDER
+    ) -> None:
         self._scripts_dir = scripts_dir
         self._clock = clock
         self._new_call_id = new_call_id

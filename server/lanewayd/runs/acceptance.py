@@ -13,13 +13,13 @@ from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.loop.answer_schema import SchemaRefused, schema_of
 from lanewayd.messages import Attachment
 from lanewayd.queueing.modes import QueueDefaults
-from lanewayd.records import RunRequest
+from lanewayd.records import DEFAULT_AGENT, RunRequest
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.interface import NewAttachment, NewMessage
 from lanewayd.runs.model_of_message import ModelCatalog, ModelOfMessage
 from lanewayd.runs.room import AcceptLimits, Room
 from lanewayd.runs.scheduler import Scheduler
-from lanewayd.sessions.keys import DEFAULT_AGENT, agent_of, canonical_key, normal_agent_id, one_off_key
+from lanewayd.sessions.keys import agent_of, canonical_key, normal_agent_id, one_off_key
 from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
 
 KEY_KEPT_FOR = timedelta(hours=24)

@@ -3,11 +3,10 @@
 import re
 
 from lanewayd.errors import ErrorCode, FieldError
+from lanewayd.records import AGENT_ID, DEFAULT_AGENT
 
-DEFAULT_AGENT = "main"
 MAIN_KEY = "main"
 
-_AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _NOT_AGENT = re.compile(r"[^a-z0-9_-]+")
 
 
@@ -17,7 +16,7 @@ def normal_agent_id(text: str) -> str:
     It begins with a letter or digit, whatever `text` is: an underscore at the beginning goes as a dash does.
     """
     trimmed = text.strip().lower()
-    if _AGENT_ID.fullmatch(trimmed):
+    if AGENT_ID.fullmatch(trimmed):
         return trimmed
     return _NOT_AGENT.sub("-", trimmed).lstrip("-_")[:64].rstrip("-") or DEFAULT_AGENT
 
@@ -44,7 +43,7 @@ def canonical_key(session_key: str, agent_id: str = "") -> str:
 def agent_of(canonical: str) -> str:
     """The agent that owns a canonical key. Raises FieldError SESSION_KEY_MALFORMED if it has no such form."""
     parts = canonical.split(":", 2)
-    if len(parts) != 3 or parts[0] != "agent" or not _AGENT_ID.fullmatch(parts[1]) or not parts[2].strip(":"):
+    if len(parts) != 3 or parts[0] != "agent" or not AGENT_ID.fullmatch(parts[1]) or not parts[2].strip(":"):
         raise FieldError(
             ErrorCode.SESSION_KEY_MALFORMED, "session_key", "a key that begins with 'agent:' is agent:<agent id>:<rest>"
         )

@@ -24,7 +24,7 @@ from lanewayd.doctor.models import (
 )
 from lanewayd.doctor.server import Lane, ServerReport, judge_server
 from lanewayd.errors import LanewayError, StartupError
-from lanewayd.models.resolve import LOCAL_PROVIDER
+from lanewayd.messages import LOCAL_PROVIDER
 from lanewayd.providers.endpoint import address
 from lanewayd.providers.http_provider import make_transport
 from lanewayd.providers.local.weights import find_weights, verify

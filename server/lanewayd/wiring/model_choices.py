@@ -4,12 +4,10 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lanewayd.config import SCRIPTED_PROVIDER
 from lanewayd.errors import ErrorCode, LanewayError
-from lanewayd.messages import Prices, ThinkingLevel
+from lanewayd.messages import LOCAL_PROVIDER, SCRIPTED_PROVIDER, Prices, ThinkingLevel
 from lanewayd.models.candidates import Candidate
 from lanewayd.models.resolve import (
-    LOCAL_PROVIDER,
     ModelChoice,
     ModelNames,
     ModelSource,

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lanewayd.messages import UNKNOWN_MODEL, ModelFacts, Prices, ThinkingLevel
-from lanewayd.models.resolve import LOCAL_PROVIDER
+from lanewayd.messages import LOCAL_PROVIDER, UNKNOWN_MODEL, ModelFacts, Prices, ThinkingLevel
 from lanewayd.models.windows import Window, window
 from lanewayd.providers.catalog import facts_of, listed_models
 from lanewayd.settings_models import CatalogSettings

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from functools import partial
 
 from lanewayd.clock import Clock
-from lanewayd.config import SCRIPTED_PROVIDER
 from lanewayd.errors import ErrorCode, LanewayError
-from lanewayd.messages import ThinkingLevel
+from lanewayd.messages import LOCAL_PROVIDER, SCRIPTED_PROVIDER, ThinkingLevel
 from lanewayd.models.candidates import Candidate
 from lanewayd.models.profiles import CredentialProfiles, CredentialRecords
-from lanewayd.models.resolve import LOCAL_PROVIDER, ModelChoice, ProviderFacts
+from lanewayd.models.resolve import ModelChoice, ProviderFacts
 from lanewayd.providers.call_ids import random_call_id
 from lanewayd.providers.http_provider import HttpProvider, HttpService, make_transport
 from lanewayd.providers.interface import Provider

@@ -32,9 +32,8 @@ from lanewayd.providers.call_ids import WireIds
 from lanewayd.providers.history import pair_calls_with_results
 from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
+from lanewayd.providers.request_texts import BLANK_USER, function_name, result_text
 
-BLANK_USER = "(empty message)"
-BLANK_RESULT = "(no output)"
 OMITTED_REASONING = "(reasoning omitted)"
 BEGIN = "(the conversation goes on)"
 """The user's turn in front of a history that begins with an answer."""
@@ -51,8 +50,8 @@ more than the 20 blocks that the service looks back lie between them. With tools
 _MAX_TEMPERATURE = 1.0
 """What is more is said as this. Source: platform.claude.com/docs/en/api/messages, `temperature`."""
 _USER, _ASSISTANT = "user", "assistant"
-_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
-_MAX_CHARS = 64
+_ILLEGAL_IN_ID = re.compile(r"[^A-Za-z0-9_-]")
+_MAX_ID_CHARS = 64
 # Whoever says it gets a refusal, for tests. In what a user or a page says it would end the conversation (R-5.131).
 _TEST_OF_REFUSAL = re.compile(r"ANTHROPIC_MAGIC_STRING_TRIGGER_REFUSAL\w*")
 
@@ -155,7 +154,7 @@ def _is_thought(block: str) -> bool:
 
 def _spoken(request: ModelRequest) -> Iterator[tuple[str, list[str]]]:
     """(role, blocks) of each message that has something to say."""
-    ids = WireIds(_ILLEGAL, _MAX_CHARS)
+    ids = WireIds(_ILLEGAL_IN_ID, _MAX_ID_CHARS)
     # After pairing the results follow their calls one to one.
     awaiting: list[str] = []
     for message in pair_calls_with_results(shown_messages(request)):
@@ -216,7 +215,7 @@ def _thought(block: Reasoning) -> str:
 
 
 def _call(call: ToolCall, call_id: str) -> str:
-    name = _ILLEGAL.sub("_", call.name)[:_MAX_CHARS] or "unknown"
+    name = function_name(call.name)
     try:
         arguments = argument_object(call.name, call.arguments_json)
     except CallRefused:
@@ -225,7 +224,7 @@ def _call(call: ToolCall, call_id: str) -> str:
 
 
 def _result(message: ToolResultMessage, call_id: str) -> str:
-    text = _quoted(_said(message.text) if message.text.strip() else BLANK_RESULT)
+    text = _quoted(_said(result_text(message.text)))
     is_error = ',"is_error":true' if message.is_error else ""
     return f'{{"type":"tool_result","tool_use_id":"{call_id}","content":{text}{is_error}}}'
 

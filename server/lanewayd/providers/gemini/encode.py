@@ -29,9 +29,8 @@ from lanewayd.providers.gemini.thinking import thinking_fields
 from lanewayd.providers.history import pair_calls_with_results
 from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
+from lanewayd.providers.request_texts import BLANK_USER, function_name, result_text
 
-BLANK_USER = "(empty message)"
-BLANK_RESULT = "(no output)"
 FIRST_USER = "(the conversation begins with the answer below)"
 UNSIGNED_CALL = "skip_thought_signature_validator"
 """What a call that another model made carries in place of a signature, which Gemini 3 demands.
@@ -39,9 +38,7 @@ UNSIGNED_CALL = "skip_thought_signature_validator"
 Source: https://ai.google.dev/gemini-api/docs/thought-signatures, "FAQs".
 """
 _MODEL, _USER = "model", "user"
-_ILLEGAL_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _ILLEGAL_IN_ID = re.compile(r"[^A-Za-z0-9]")
-_MAX_NAME_CHARS = 64
 _MAX_ID_CHARS = 40
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _IMAGE_TYPES = frozenset(("image/png", "image/jpeg", "image/webp"))
@@ -125,7 +122,7 @@ def _said(request: ModelRequest) -> Iterator[tuple[str, list[str]]]:
         if isinstance(message, UserMessage):
             yield _USER, _question_parts(message, request)
         elif isinstance(message, AssistantMessage):
-            awaited = [(ids.give(call.call_id), _legal_name(call.name)) for call in message.tool_calls]
+            awaited = [(ids.give(call.call_id), function_name(call.name)) for call in message.tool_calls]
             parts = _answer_parts(message, awaited, request.model)
             if parts:
                 yield _MODEL, parts
@@ -195,7 +192,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _response(message: ToolResultMessage, wire_id: str, name: str) -> dict[str, Any]:
-    text = message.text if message.text.strip() else BLANK_RESULT
+    text = result_text(message.text)
     return {"id": wire_id, "name": name, "response": {"error" if message.is_error else "output": text}}
 
 
@@ -203,10 +200,6 @@ def _declaration(spec: ToolSpec) -> dict[str, Any]:
     declaration: dict[str, Any] = {"name": spec.name, "description": spec.description}
     parameters = parameters_of(spec.schema)
     return {**declaration, "parameters": parameters} if parameters is not None else declaration
-
-
-def _legal_name(name: str) -> str:
-    return _ILLEGAL_IN_NAME.sub("_", name)[:_MAX_NAME_CHARS] or "unknown"
 
 
 def _is_base64(signature: str) -> bool:

@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 
 from lanewayd.clock import Clock
 from lanewayd.errors import ErrorCode
-from lanewayd.messages import AssistantMessage, RunError, StopReason, ToolCall, Usage
+from lanewayd.messages import LOCAL_PROVIDER, AssistantMessage, RunError, StopReason, ToolCall, Usage
 from lanewayd.providers.call_ids import CallIdFactory
 from lanewayd.providers.http_provider import HttpProvider, HttpService, TransportKind, make_transport
 from lanewayd.providers.interface import Done, Failed, ModelRequest, StreamEvent
 from lanewayd.providers.local.dialect import LocalChat
 from lanewayd.providers.local.supervisor import Endpoint, ModelSupervisor, ModelUnavailable
-
-LOCAL_PROVIDER = "local"
 
 
 @dataclass(frozen=True, slots=True)

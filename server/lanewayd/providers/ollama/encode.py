@@ -23,10 +23,9 @@ from lanewayd.providers.history import pair_calls_with_results, start_of_tool_lo
 from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.ollama.options import request_options
+from lanewayd.providers.request_texts import BLANK_USER, result_text
 
 THINKING_FIELD = "thinking"
-BLANK_USER = "(empty message)"
-BLANK_RESULT = "(no output)"
 
 
 def encode_request(request: ModelRequest, *, provider: str | None = None) -> bytes:
@@ -94,7 +93,7 @@ def _call(call_id: str, call: ToolCall) -> str:
 
 
 def _result(message: ToolResultMessage, call_id: str) -> dict[str, Any]:
-    content = message.text if message.text.strip() else BLANK_RESULT
+    content = result_text(message.text)
     return {"role": "tool", "content": content, "tool_name": _name(message.name), "tool_call_id": call_id}
 
 

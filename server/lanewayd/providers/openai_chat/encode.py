@@ -28,11 +28,8 @@ from lanewayd.providers.openai_chat.chunk_fields import REASONING_FIELDS
 from lanewayd.providers.openai_chat.manners import ChatManners
 from lanewayd.providers.openai_chat.options import request_options
 from lanewayd.providers.openai_models import bare_name
+from lanewayd.providers.request_texts import BLANK_USER, function_name, result_text
 
-BLANK_USER = "(empty message)"
-BLANK_RESULT = "(no output)"
-_ILLEGAL_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
-_MAX_NAME_CHARS = 64
 # Their tokenizer refuses any other id of a call, wherever they are served: github.com/mistralai/mistral-common.
 _MISTRAL = re.compile(r"(?:mistral|mixtral|ministral|magistral|codestral|devstral|pixtral)")
 
@@ -117,7 +114,7 @@ def _assistant(message: AssistantMessage, call_ids: list[str], *, is_reasoning_r
             {
                 "id": call_id,
                 "type": "function",
-                "function": {"name": _legal_name(call.name), "arguments": object_text(call.arguments_json)},
+                "function": {"name": function_name(call.name), "arguments": object_text(call.arguments_json)},
             }
             for call_id, call in zip(call_ids, message.tool_calls, strict=True)
         ]
@@ -125,7 +122,7 @@ def _assistant(message: AssistantMessage, call_ids: list[str], *, is_reasoning_r
 
 
 def _result(message: ToolResultMessage, call_id: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": call_id, "content": message.text if message.text.strip() else BLANK_RESULT}
+    return {"role": "tool", "tool_call_id": call_id, "content": result_text(message.text)}
 
 
 def _signature(call: ToolCall) -> Any:
@@ -137,7 +134,3 @@ def _signature(call: ToolCall) -> Any:
     except ValueError:
         return None
     return detail if isinstance(detail, dict) and detail.get("type") == "reasoning.encrypted" else None
-
-
-def _legal_name(name: str) -> str:
-    return _ILLEGAL_IN_NAME.sub("_", name)[:_MAX_NAME_CHARS] or "unknown"

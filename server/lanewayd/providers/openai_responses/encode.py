@@ -27,11 +27,10 @@ from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.openai_responses.item_fields import item_of_signature
 from lanewayd.providers.openai_responses.options import request_options
+from lanewayd.providers.request_texts import BLANK_USER, function_name, result_text
 
-BLANK_USER = "(empty message)"
-BLANK_RESULT = "(no output)"
-_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
-_MAX_NAME_CHARS = _MAX_CALL_ID_CHARS = 64
+_ILLEGAL_IN_ID = re.compile(r"[^A-Za-z0-9_-]")
+_MAX_ID_CHARS = 64
 
 
 def encode_request(request: ModelRequest, *, provider: str, is_openai: bool = False) -> bytes:
@@ -44,7 +43,7 @@ def encode_request(request: ModelRequest, *, provider: str, is_openai: bool = Fa
 
 
 def _items(request: ModelRequest, provider: str) -> Iterator[dict[str, Any]]:
-    wire_ids = WireIds(_ILLEGAL, _MAX_CALL_ID_CHARS)
+    wire_ids = WireIds(_ILLEGAL_IN_ID, _MAX_ID_CHARS)
     # After pairing the results follow their calls one to one, so ids can be given anew by position.
     call_ids: list[str] = []
     for message in pair_calls_with_results(shown_messages(request)):
@@ -112,7 +111,7 @@ def _said(block: Text, *, has_id: bool, has_phase: bool) -> dict[str, Any]:
 
 
 def _call(call: ToolCall, call_id: str, *, has_id: bool) -> dict[str, Any]:
-    name = _ILLEGAL.sub("_", call.name)[:_MAX_NAME_CHARS] or "unknown"
+    name = function_name(call.name)
     arguments = object_text(call.arguments_json)
     item = {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
     item_id = item_of_signature(call.signature, "function_call").get("id")
@@ -120,5 +119,5 @@ def _call(call: ToolCall, call_id: str, *, has_id: bool) -> dict[str, Any]:
 
 
 def _result(message: ToolResultMessage, call_id: str) -> dict[str, Any]:
-    output = message.text if message.text.strip() else BLANK_RESULT
+    output = result_text(message.text)
     return {"type": "function_call_output", "call_id": call_id, "output": output}

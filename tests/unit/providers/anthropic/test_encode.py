@@ -26,8 +26,9 @@ from lanewayd.messages import (
 )
 from lanewayd.providers.anthropic.answer import REDACTED, REDACTED_TEXT, THINKING
 from lanewayd.providers.anthropic.dialect import AnthropicMessages
-from lanewayd.providers.anthropic.encode import BEGIN, BLANK_RESULT, BLANK_USER, OMITTED_REASONING, encode_request
+from lanewayd.providers.anthropic.encode import BEGIN, OMITTED_REASONING, encode_request
 from lanewayd.providers.interface import ModelRequest
+from lanewayd.providers.request_texts import BLANK_RESULT, BLANK_USER
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 UNSEEN = "attached image, not shown because this model does not take images"

@@ -25,14 +25,13 @@ from lanewayd.messages import (
 )
 from lanewayd.providers.gemini.dialect import Gemini
 from lanewayd.providers.gemini.encode import (
-    BLANK_RESULT,
-    BLANK_USER,
     FIRST_USER,
     UNSIGNED_CALL,
     encode_request,
 )
 from lanewayd.providers.history import MISSING_RESULT
 from lanewayd.providers.interface import ModelRequest
+from lanewayd.providers.request_texts import BLANK_RESULT, BLANK_USER
 
 MODEL = "gemini-3.8-flash"
 OLD_MODEL = "gemini-2.5-flash"

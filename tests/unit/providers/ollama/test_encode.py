@@ -16,7 +16,8 @@ from lanewayd.messages import (
 )
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.ollama.dialect import Ollama
-from lanewayd.providers.ollama.encode import BLANK_RESULT, BLANK_USER, encode_request
+from lanewayd.providers.ollama.encode import encode_request
+from lanewayd.providers.request_texts import BLANK_RESULT, BLANK_USER
 
 
 def encoded(*messages: Message, system: str = "") -> list[dict[str, Any]]:

@@ -16,8 +16,9 @@ from lanewayd.messages import (
 )
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.openai_chat.dialect import UNKNOWN_SERVICE, OpenAIChat
-from lanewayd.providers.openai_chat.encode import BLANK_RESULT, BLANK_USER, encode_request
+from lanewayd.providers.openai_chat.encode import encode_request
 from lanewayd.providers.openai_chat.manners import ChatManners
+from lanewayd.providers.request_texts import BLANK_RESULT, BLANK_USER
 
 
 def encoded(*messages: Message, system: str = "", manners: ChatManners = UNKNOWN_SERVICE) -> list[dict[str, Any]]:

@@ -18,7 +18,8 @@ from lanewayd.messages import (
 )
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.openai_responses.dialect import OpenAIResponses
-from lanewayd.providers.openai_responses.encode import BLANK_RESULT, BLANK_USER, encode_request
+from lanewayd.providers.openai_responses.encode import encode_request
+from lanewayd.providers.request_texts import BLANK_RESULT, BLANK_USER
 
 KEPT = {
     "type": "reasoning",
