@@ -12,7 +12,7 @@ from lanewayd.loop.incomplete import Conduct
 from lanewayd.loop.tried import Tried, chain_error, skipped
 from lanewayd.messages import FailureClass, RunError, ThinkingLevel
 from lanewayd.models.candidates import Candidate
-from lanewayd.models.entering import NOT_USED_UP_BY, TRANSIENT, Entry, Place, ProbeThrottle, entry
+from lanewayd.models.entering import TRANSIENT, Entry, Place, ProbeThrottle, entry
 from lanewayd.models.entering import without_siblings_first as siblings_last
 from lanewayd.models.failover import Counts, Failure, Move, Options, Stage, Step, next_step, tells_of_credential
 from lanewayd.models.interface import Cooling, Profiles
@@ -82,7 +82,8 @@ class Route:
         self._profiles_tried: set[str] = set()
         self._levels_tried: set[ThinkingLevel] = set()
         self._probed: set[str] = set()
-        self._is_probe = False
+        """Providers; for good: a chain comes back to its first model, the only one that is probed, only when all were
+        overloaded, so no probe has failed for a reason that R-4.73 does not count."""
 
     async def leg(self) -> Leg | RunError:
         """What the next call uses; the error when no model of the chain can be called."""
@@ -91,7 +92,7 @@ class Route:
             return leg
         found = await self._scan(self._at)
         if found is None:
-            return await self._exhausted(None)
+            return self._exhausted(None)
         passed_over = self._tried[self._round_began :]
         self._enter(found, instead_of=passed_over[-1].error if passed_over else None)
         return await self.leg()
@@ -101,9 +102,6 @@ class Route:
         assert self._leg is not None, "a failure without a call"  # noqa: S101 - a bug of the caller
         leg, failure = self._leg, failure_of(failed)
         self._tried.append(Tried.of(failed, leg.candidate, leg.profile))
-        if self._is_probe and failure.kind in NOT_USED_UP_BY:
-            self._probed.discard(leg.candidate.provider)
-        self._is_probe = False
         counts = self._counts.failed(failure)
         options = self._options(failed, leg, conduct)
         is_told = False
@@ -117,9 +115,9 @@ class Route:
                 return step
             options = replace(_without(step.move, options), all_overloaded=self._is_all_overloaded)
 
-    async def error_of(self, failed: Failed) -> RunError:
+    def error_of(self, failed: Failed) -> RunError:
         """The error that a failure ends the run with, when it is surfaced."""
-        return await self._exhausted(failed)
+        return self._exhausted(failed)
 
     async def answered(self) -> None:
         """The call with the last leg was answered."""
@@ -165,7 +163,6 @@ class Route:
         self._at = found.at
         self._profiles_tried = set()
         self._use(replace(found.leg, instead_of=instead_of))
-        self._is_probe = found.probes
         if found.probes:
             provider = found.leg.candidate.provider
             self._probed.add(provider)
@@ -237,15 +234,11 @@ class Route:
             retry_after_s=failed.retry_after_s,
         )
 
-    async def _exhausted(self, failed: Failed | None) -> RunError:
+    def _exhausted(self, failed: Failed | None) -> RunError:
         """The one error of all that was tried (R-4.77)."""
-        ends_in_s = [await self._cooling_ends_in_s(candidate) for candidate in self._chain]
-        soonest_s = min((seconds for seconds in ends_in_s if seconds is not None), default=None)
+        asked = [self._parts.profiles.cooling(candidate.provider, candidate.model) for candidate in self._chain]
+        soonest_s = min((cooling.ends_in_s for cooling in asked if cooling is not None), default=None)
         return chain_error(self._tried, failed.error if failed is not None else None, soonest_s=soonest_s)
-
-    async def _cooling_ends_in_s(self, candidate: Candidate) -> float | None:
-        picked = await self._parts.profiles.pick(candidate.provider, candidate.model, session_id=self._session_id)
-        return picked.ends_in_s if isinstance(picked, Cooling) else None
 
 
 def failure_of(failed: Failed) -> Failure:

@@ -68,7 +68,7 @@ class ModelTurn:
             tries += 1
             if isinstance(outcome, Failed):
                 if not await self._goes_on(outcome, conduct, tries=tries):
-                    return replace(outcome, error=await self._route.error_of(outcome))
+                    return replace(outcome, error=self._route.error_of(outcome))
                 continue
             lack = lack_of(outcome.message)
             is_nudged = lack is not None and may_nudge(lack, nudges=nudges, conduct=conduct)

@@ -112,12 +112,12 @@ def in_order(
     """The order in which credentials are used (R-4.39, R-4.40): as given if somebody gave it, else the least recently
     used first; those in a window last, whose end comes first before the others."""
 
-    def place(name: str) -> tuple[bool, datetime, datetime]:
+    def place(name: str) -> tuple[datetime, datetime]:
         health = healths.get(name, UNUSED)
         window = window_of(health, model, now)
         never = datetime.min.replace(tzinfo=now.tzinfo)
         used_at = never if is_explicit else health.last_used_at or never
-        return (window is not None, window.until if window else never, used_at)
+        return (window.until if window else never, used_at)
 
     return sorted(names, key=place)
 

@@ -15,8 +15,6 @@ PROBE_INTERVAL_S = 30.0
 
 _K = FailureClass
 TRANSIENT = frozenset({_K.RATE_LIMIT, _K.OVERLOADED, _K.UNKNOWN, _K.TIMEOUT, _K.SERVER_ERROR})
-NOT_USED_UP_BY = frozenset({_K.MODEL_NOT_FOUND, _K.FORMAT, _K.AUTH, _K.AUTH_PERMANENT, _K.SESSION_EXPIRED})
-"""A probe that fails so has not shown whether the window is over (R-4.73)."""
 
 
 class Entry(StrEnum):

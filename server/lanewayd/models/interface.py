@@ -33,6 +33,9 @@ class Profiles(Protocol):
         """The credential to use for `model`: the session's own while it can be used, else the next in order, which is
         the session's from now on. None: all of them are in `tried`."""
 
+    def cooling(self, provider: str, model: str) -> Cooling | None:
+        """Set when none of the provider's credentials can be used for `model` now. Changes nothing."""
+
     async def refresh(self, provider: str, profile: str) -> bool:
         """Read the credential anew, as it was refused; whether it is another one now (R-4.45)."""
 
@@ -55,6 +58,9 @@ class SoleCredentials:
         self, provider: str, model: str, *, session_id: str, tried: Collection[str] = ()
     ) -> str | Cooling | None:
         return None if "" in tried else ""
+
+    def cooling(self, provider: str, model: str) -> Cooling | None:
+        return None
 
     async def refresh(self, provider: str, profile: str) -> bool:
         return False

@@ -113,17 +113,18 @@ class CredentialProfiles:
         if not names:
             return None
         pinned = await self._pin_of(session_id, provider)
-        now, healths = self._clock.now(), {name: self._health(provider, name) for name in names}
-        closed = all_cooling(names, healths, model, now)
-        if closed is not None:
-            name, window = closed
-            return Cooling(name, window.reason, (window.until - now).total_seconds())
+        if (cooling := self._cooling(provider, names, model)) is not None:
+            return cooling
+        now, healths = self._clock.now(), self._healths_of(provider, names)
         is_kept = pinned in names and window_of(healths[pinned], model, now) is None
         name = pinned if is_kept else in_order(names, healths, model, now, is_explicit=group.is_explicit)[0]
         self._healths[provider][name] = after_use(healths[name], now)
         if not is_kept:
             await self._pin(session_id, provider, name)
         return name
+
+    def cooling(self, provider: str, model: str) -> Cooling | None:
+        return self._cooling(provider, self._names(provider), model)
 
     async def refresh(self, provider: str, profile: str) -> bool:
         return self._credentials.reread(provider, profile)
@@ -166,6 +167,17 @@ class CredentialProfiles:
     def _names(self, provider: str) -> tuple[str, ...]:
         group = self._groups.get(provider)
         return group.names if group is not None else ()
+
+    def _cooling(self, provider: str, names: Collection[str], model: str) -> Cooling | None:
+        now = self._clock.now()
+        closed = all_cooling(names, self._healths_of(provider, names), model, now)
+        if closed is None:
+            return None
+        name, window = closed
+        return Cooling(name, window.reason, (window.until - now).total_seconds())
+
+    def _healths_of(self, provider: str, names: Collection[str]) -> dict[str, ProfileHealth]:
+        return {name: self._health(provider, name) for name in names}
 
     def _health(self, provider: str, profile: str) -> ProfileHealth:
         """What is known of the credential as it is now: of another one in its place nothing is."""

@@ -171,6 +171,7 @@ def route_of(
     *,
     clock: FakeClock,
     profiles: Profiles | None = None,
+    probes: ProbeThrottle | None = None,
 ) -> Route:
     """The route of a run over these models; a provider that is not there has lost its settings."""
 
@@ -179,7 +180,7 @@ def route_of(
             raise LanewayError(ErrorCode.MODEL_NOT_CONFIGURED, f"no {name}")
         return providers[name]
 
-    parts = RouteParts(provider, profiles or SoleCredentials(), ProbeThrottle(), clock)
+    parts = RouteParts(provider, profiles or SoleCredentials(), probes or ProbeThrottle(), clock)
     return Route(chain, parts, session_id="s")
 
 

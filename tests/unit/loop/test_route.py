@@ -24,6 +24,7 @@ from lanewayd.messages import (
     UserMessage,
 )
 from lanewayd.models.candidates import Candidate
+from lanewayd.models.entering import PROBE_INTERVAL_S, ProbeThrottle
 from lanewayd.models.interface import Cooling
 from lanewayd.providers.interface import Done, Failed, ModelRequest, ReasoningDelta, StreamEvent
 
@@ -38,10 +39,10 @@ def failed(kind: FailureClass, status: int = 500, *, text: str = "no", **more: o
 
 @dataclass
 class PlayedProfiles:
-    """Implements Profiles: the names of each provider; those in `cooling` cannot be used."""
+    """Implements Profiles: the names of each provider; those in `cooling_down` cannot be used."""
 
     names: dict[str, list[str]]
-    cooling: dict[str, Cooling] = field(default_factory=dict)
+    cooling_down: dict[str, Cooling] = field(default_factory=dict)
     refreshes: bool = False
     told: list[tuple[str, ...]] = field(default_factory=list)
 
@@ -53,8 +54,12 @@ class PlayedProfiles:
     ) -> str | Cooling | None:
         assert session_id == "s"
         left = [name for name in self.names.get(provider, [""]) if name not in tried]
-        usable = [name for name in left if name not in self.cooling]
-        return usable[0] if usable else self.cooling[left[0]] if left else None
+        usable = [name for name in left if name not in self.cooling_down]
+        return usable[0] if usable else self.cooling_down[left[0]] if left else None
+
+    def cooling(self, provider: str, model: str) -> Cooling | None:
+        names = self.names.get(provider, [""])
+        return self.cooling_down[names[0]] if all(name in self.cooling_down for name in names) else None
 
     async def refresh(self, provider: str, profile: str) -> bool:
         self.told.append(("refresh", provider, profile))
@@ -77,13 +82,14 @@ class RouteStage:
         turns: Mapping[str, Sequence[AssistantMessage | Failed | Sequence[StreamEvent]]],
         *chain: str | Candidate,
         profiles: PlayedProfiles | None = None,
+        probes: ProbeThrottle | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.recorder = RememberingRecorder()
         self.providers = {name: PlayingProvider(*played) for name, played in turns.items()}
         self.profiles = profiles or PlayedProfiles({})
         candidates = [Candidate.of(each) if isinstance(each, str) else each for each in chain]
-        self.route = route_of(candidates, self.providers, clock=self.clock, profiles=self.profiles)
+        self.route = route_of(candidates, self.providers, clock=self.clock, profiles=self.profiles, probes=probes)
         self.turn = ModelTurn(route=self.route, recorder=self.recorder, clock=self.clock, gate=CountingGate())
 
     async def call(self, conduct: Conduct | None = None, *, waits: Sequence[float] = ()) -> Done | Failed:
@@ -186,11 +192,29 @@ async def test_without_any_usable_model_the_run_ends_before_a_call_and_says_when
 
 async def test_a_transient_window_near_its_end_is_probed_once_in_a_run() -> None:
     profiles = PlayedProfiles({"a": ["k"]}, {"k": Cooling("k", K.OVERLOADED, 25.0)})
-    stage = RouteStage({"a": [answer()]}, "a/1", profiles=profiles)
+    busy = failed(K.OVERLOADED, 529)
+    stage = RouteStage({"a": [busy], "b": [*[busy] * 5, answer()]}, "a/1", "b/2", profiles=profiles)
+    # Long enough for another probe of the provider, by another run.
+    assert isinstance(await stage.call(waits=[2.5, 5.0, 10.0, 20.0, 30.0]), Done)
+    assert (stage.used("a"), len(stage.used("b"))) == ([("1", "k")], 6)
+
+
+async def test_the_runs_of_a_process_probe_a_provider_every_thirty_seconds_at_most() -> None:
+    profiles = PlayedProfiles({"a": ["k"]}, {"k": Cooling("k", K.OVERLOADED, 25.0)})
+    probes, probed = ProbeThrottle(), []
+    for waited_s in (0.0, PROBE_INTERVAL_S - 0.1, PROBE_INTERVAL_S):
+        stage = RouteStage({"a": [answer()], "b": [answer()]}, "a/1", "b/2", profiles=profiles, probes=probes)
+        await stage.clock.advance(waited_s)
+        assert isinstance(await stage.call(), Done)
+        probed.append(len(stage.used("a")))
+    assert probed == [1, 0, 1]
+
+
+async def test_health_hears_once_of_a_failure_although_no_other_credential_can_be_used() -> None:
+    profiles = PlayedProfiles({"a": ["one", "two"]}, {"two": Cooling("two", K.AUTH, 25.0)})
+    stage = RouteStage({"a": [failed(K.BILLING, 402)], "b": [answer()]}, "a/1", "b/2", profiles=profiles)
     assert isinstance(await stage.call(), Done)
-    assert stage.used() == [("1", "k")]
-    again = RouteStage({"a": [failed(K.OVERLOADED, 529)]}, "a/1", profiles=profiles)
-    assert isinstance(await again.call(waits=[]), Failed)
+    assert profiles.told == [("failed", "a", "1", "one", "billing"), ("succeeded", "b", "")]
 
 
 async def test_siblings_of_an_unavailable_provider_come_last() -> None:

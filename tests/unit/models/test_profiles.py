@@ -97,6 +97,16 @@ async def test_the_first_of_the_order_is_used_and_the_next_when_it_was_tried(
     assert await profiles.pick("acme", "m", session_id="s", tried={"work", "default"}) is None
 
 
+async def test_to_ask_when_a_credential_can_be_used_again_takes_none(records: Records, clock: FakeClock) -> None:
+    profiles = await profiles_of(records, clock, "a", "b", is_explicit=False)
+    assert (profiles.cooling("acme", "m"), profiles.cooling("scripted", "m")) == (None, None)
+    await profiles.failed("acme", "m", "a", FailureClass.AUTH)
+    assert profiles.cooling("acme", "m") is None
+    await profiles.failed("acme", "m", "b", FailureClass.BILLING)
+    assert profiles.cooling("acme", "m") == Cooling("a", FailureClass.AUTH, 30.0)
+    assert not records.pins
+
+
 async def test_a_session_stays_with_its_credential_and_others_take_the_least_recently_used(
     records: Records, clock: FakeClock
 ) -> None:
