@@ -15,7 +15,7 @@ from laneway.calls import Timeouts
 from laneway.client import LanewayClient
 from laneway.errors import CursorAhead, InvalidRequest, LanewayError, NotAvailable, NotFound, PreconditionFailed
 from laneway.positions import is_terminal
-from laneway.v1 import agent_pb2, event_pb2, run_pb2
+from laneway.v1 import admin_pb2, agent_pb2, event_pb2, run_pb2
 from lanewayd.app import Seams
 from lanewayd.store.interface import AcceptRun
 
@@ -148,6 +148,19 @@ async def test_what_the_server_has_is_listed(client: LanewayClient) -> None:
     assert "exec" in [tool.name async for tool in client.list_tools()]
     assert "mock" not in [model.model async for model in client.list_models()]
     assert (await client.status()).version
+
+
+async def test_what_was_done_is_listed(client: LanewayClient) -> None:
+    run_ids = [(await client.agent(hello())).run_id for _ in range(2)]
+    for run_id in run_ids:
+        await client.wait(run_id)
+    every = [record async for record in client.list_audit_records(admin_pb2.ListAuditRecordsRequest(page_size=1))]
+    assert len(every) == 4
+    filters = admin_pb2.ListAuditRecordsRequest(run_id=run_ids[0])
+    assert [record.action async for record in client.list_audit_records(filters)] == [
+        admin_pb2.AUDIT_ACTION_RUN_FINISHED,
+        admin_pb2.AUDIT_ACTION_RUN_STARTED,
+    ]
 
 
 async def test_tool_results_are_shown_to_who_asks_for_them(client: LanewayClient, model: ModelServer) -> None:

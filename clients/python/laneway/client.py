@@ -199,6 +199,16 @@ class LanewayClient:
         )
         return answer
 
+    def list_audit_records(
+        self, filters: admin_pb2.ListAuditRecordsRequest | None = None
+    ) -> AsyncIterator[admin_pb2.AuditRecord]:
+        """What was done in the service, as far as it passes the filters, newest first; read page by page while it is
+        iterated. A record that is missing proves nothing."""
+        request = admin_pb2.ListAuditRecordsRequest()
+        if filters is not None:
+            request.CopyFrom(filters)
+        return self._caller.pages(self._admin.ListAuditRecords, request, "records")
+
     async def drain(self, *, deadline_s: float | None = None) -> None:
         """Tell the server to finish and leave; returns at once. Made once: a repetition could meet the next server."""
         await self._caller.only_once(self._admin.Drain, admin_pb2.DrainRequest(), deadline_s=deadline_s)

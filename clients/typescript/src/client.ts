@@ -16,7 +16,7 @@ import { Caller, DEFAULT_TIMEOUTS } from "./calls.js";
 import type { CallMetadata, CallOptions, DeadlineOptions, OnLoss, Timeouts } from "./calls.js";
 import { openChannel } from "./channels.js";
 import { AdminService } from "./gen/laneway/v1/admin_pb.js";
-import type { GetStatusResponse } from "./gen/laneway/v1/admin_pb.js";
+import type { AuditRecord, GetStatusResponse, ListAuditRecordsRequestSchema } from "./gen/laneway/v1/admin_pb.js";
 import { AgentService } from "./gen/laneway/v1/agent_pb.js";
 import type {
   AbortResponse,
@@ -243,6 +243,22 @@ export class LanewayClient {
   /** Lanes, runs, sessions, store and version of the server. */
   status(options: CallOptions = {}): Promise<GetStatusResponse> {
     return this.#caller.repeat(AdminService.method.getStatus, {}, options);
+  }
+
+  /**
+   * What was done in the service, as far as it passes the filters, newest first; read page by page while it is iterated. A
+   * record that is missing proves nothing.
+   */
+  listAuditRecords(
+    filters: Omit<MessageInitShape<typeof ListAuditRecordsRequestSchema>, "$typeName" | "$unknown"> = {},
+    options: CallOptions = {},
+  ): AsyncGenerator<AuditRecord, void, undefined> {
+    return this.#caller.pages(
+      AdminService.method.listAuditRecords,
+      (pageToken) => (pageToken ? { ...filters, pageToken } : filters),
+      (page) => [page.records, page.nextPageToken],
+      options,
+    );
   }
 
   /** Tell the server to finish and leave; returns at once. Made once: a repetition could meet the next server. */

@@ -152,7 +152,8 @@ def is_direct(session_key: str) -> bool:
     """Whether the canonical key proves a conversation with one person (R-1.28): `agent:A:direct:<peer>`, with a channel
     or a channel and an account before it."""
     parts = session_key.split(":")[2:]
-    return "direct" in parts[:3] and len(parts[parts.index("direct") + 1 :]) > 0
+    kind = next((part for part in parts[:3] if part in ("direct", "group", "channel")), "")
+    return kind == "direct" and parts[-1] != "direct"
 
 
 def _of_run(run: RunFacts, at: datetime, action: AuditAction, status: AuditStatus, *, seq: int) -> AuditRecord:

@@ -7,6 +7,7 @@ import typer
 
 from laneway.cli.abort import abort
 from laneway.cli.agent import agent
+from laneway.cli.audit import audit
 from laneway.cli.backup import backup
 from laneway.cli.completion import completion
 from laneway.cli.config import config
@@ -55,6 +56,7 @@ app.command(name="abort", help=help_of(abort), rich_help_panel=_RUNS)(abort)
 app.add_typer(sessions, rich_help_panel=_RUNS)
 app.command(name="serve", help=help_of(serve), rich_help_panel=_SERVER)(serve)
 app.command(name="status", help=help_of(status), rich_help_panel=_SERVER)(status)
+app.command(name="audit", help=help_of(audit), rich_help_panel=_SERVER)(audit)
 app.command(name="demo", help=help_of(demo), rich_help_panel=_MORE)(demo)
 app.command(name="doctor", help=help_of(doctor), rich_help_panel=_SERVER)(doctor)
 app.add_typer(config, name="config", rich_help_panel=_SERVER)

@@ -13,6 +13,9 @@ from laneway.errors import LanewayError
 
 Result = TypeVar("Result")
 
+PIPE_WIDTH = 10_000
+"""Without a terminal nothing is shortened to a width."""
+
 
 def run_async(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a command's coroutine to its end; Ctrl-C and failed calls end the command with an exit code of ours."""

@@ -15,14 +15,19 @@ from laneway.cli.conversation import show
 from laneway.cli.exits import CliError, ExitCode
 from laneway.cli.help_text import help_of
 from laneway.cli.moments import ago_text
-from laneway.cli.options import AddressOption, ForceOption, JsonOption, KeyArgument, YesOption, run_async
+from laneway.cli.options import (
+    PIPE_WIDTH,
+    AddressOption,
+    ForceOption,
+    JsonOption,
+    KeyArgument,
+    YesOption,
+    run_async,
+)
 from laneway.cli.session_files import export, import_
 from laneway.cli.session_settings import set_
 from laneway.cli.text import json_line, safe, state_style, state_text
 from laneway.v1 import session_pb2
-
-_PIPE_WIDTH = 10_000
-"""Without a terminal nothing is shortened to a width."""
 
 sessions = typer.Typer(
     name="sessions",
@@ -50,7 +55,7 @@ def list_(
     elif found:
         console = Console(highlight=False)
         if not console.is_terminal:
-            console.width = _PIPE_WIDTH
+            console.width = PIPE_WIDTH
         console.print(_table(found, datetime.now(UTC)))
     else:
         print("no sessions yet: `laneway agent MESSAGE --session KEY` begins one", file=sys.stderr)

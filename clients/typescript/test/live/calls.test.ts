@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 
 import {
+  AuditAction,
+  AuditStatus,
   InvalidRequestError,
   LanewayClient,
   LanewayError,
@@ -109,6 +111,15 @@ test("what the server has is listed", async () => {
   assert.ok((await all(client.listTools())).some(({ name }) => name === "exec"));
   await all(client.listModels());
   assert.ok((await client.status()).version);
+});
+
+test("what was done is listed, page by page and as far as it passes the filters", async () => {
+  const { runId } = await client.agent(hello());
+  await client.wait(runId);
+  const actions = async (filters: Parameters<typeof client.listAuditRecords>[0]): Promise<AuditAction[]> =>
+    (await all(client.listAuditRecords(filters))).map(({ action }) => action);
+  assert.deepEqual(await actions({ runId, pageSize: 1 }), [AuditAction.RUN_FINISHED, AuditAction.RUN_STARTED]);
+  assert.deepEqual(await actions({ runId, status: AuditStatus.SUCCEEDED }), [AuditAction.RUN_FINISHED]);
 });
 
 test("refusals have the reason of the contract and what goes with it", async () => {
