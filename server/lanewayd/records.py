@@ -260,6 +260,8 @@ class Session:
     settings: SessionSettings = field(default_factory=SessionSettings)
     pinned: bool = False
     archived: bool = False
+    parent_session_key: str = ""
+    """That it was forked from; "" = none."""
 
 
 @dataclass(frozen=True, slots=True)

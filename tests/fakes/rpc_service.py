@@ -209,6 +209,12 @@ class FakeSessions:
                 return entry
         raise LanewayError(ErrorCode.ENTRY_NOT_FOUND, "The session has no such entry.")
 
+    async def fork(
+        self, tenant: str, session_key: str, *, entry_id: str, new_session_key: str, label: str
+    ) -> tuple[Session, int, bool]:
+        self.asked.append(("fork", tenant, session_key, entry_id, new_session_key, label))
+        return await self.get(tenant, session_key), 3, False
+
     async def export(self, tenant: str, session_key: str) -> AsyncIterator[str]:
         await self.get(tenant, session_key)
         for line in self.lines:

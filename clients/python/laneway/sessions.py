@@ -12,7 +12,7 @@ _PIECE_CHARACTERS = 256 * 1024
 
 
 class SessionCalls:
-    """Reads and `update` are repeated as LanewayClient repeats its own; what ends something is made once."""
+    """Reads, `update` and `fork` are repeated as LanewayClient repeats its own; what ends something is made once."""
 
     def __init__(self, caller: Caller, stub: Any) -> None:
         self._caller = caller
@@ -83,6 +83,18 @@ class SessionCalls:
         answer: session_pb2.DeleteSessionResponse = await self._caller.only_once(
             self._stub.DeleteSession, request, deadline_s=deadline_s
         )
+        return answer
+
+    async def fork(
+        self, session_key: str, *, new_session_key: str, entry_id: str = "", label: str = ""
+    ) -> session_pb2.ForkSessionResponse:
+        """Make a new session that goes on from an entry of this one; `entry_id` empty means its newest. Raises
+        NotFound, InvalidRequest (`new_session_key` when another session has it). Repeated like a read: the second time
+        it answers what the first has made, with `duplicate`."""
+        request = session_pb2.ForkSessionRequest(
+            session_key=session_key, entry_id=entry_id, new_session_key=new_session_key, label=label
+        )
+        answer: session_pb2.ForkSessionResponse = await self._caller.repeat(self._stub.ForkSession, request)
         return answer
 
     def entries(self, session_key: str) -> AsyncIterator[session_pb2.Entry]:

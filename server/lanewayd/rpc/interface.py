@@ -119,6 +119,13 @@ class Sessions(Protocol):
     async def entry(self, tenant: str, session_key: str, entry_id: str) -> Entry:
         """Raises ENTRY_NOT_FOUND."""
 
+    async def fork(
+        self, tenant: str, session_key: str, *, entry_id: str, new_session_key: str, label: str
+    ) -> tuple[Session, int, bool]:
+        """The new session, how many entries it got, whether an earlier call has made it. Empty parts: the newest entry,
+        a key of the server's. Raises ENTRY_NOT_FOUND, AGENT_NOT_FOUND, FIELD_INVALID (`entry_id`, `new_session_key`).
+        """
+
     def export(self, tenant: str, session_key: str) -> AsyncIterator[str]:
         """One JSON object each, without line end; the header first."""
 

@@ -18,7 +18,7 @@ def check_size(text: str, field: str, limit_bytes: int) -> None:
         raise FieldError(ErrorCode.FIELD_INVALID, field, f"{field} has at most {limit_bytes:,} bytes.")
 
 
-def check_session_key(session_key: str, limits: Limits) -> None:
+def check_session_key(session_key: str, limits: Limits, *, field: str = "session_key") -> None:
     """Raise FieldError (SESSION_KEY_MALFORMED) for a key that no session can have. Empty passes."""
     if size_bytes(session_key) > limits.session_key_bytes:
         problem = f"A session key has at most {limits.session_key_bytes:,} bytes."
@@ -26,7 +26,7 @@ def check_session_key(session_key: str, limits: Limits) -> None:
         problem = "A session key has no control characters."
     else:
         return
-    raise FieldError(ErrorCode.SESSION_KEY_MALFORMED, "session_key", problem)
+    raise FieldError(ErrorCode.SESSION_KEY_MALFORMED, field, problem)
 
 
 def required_session_key(session_key: str, limits: Limits) -> str:

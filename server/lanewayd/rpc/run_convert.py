@@ -121,6 +121,7 @@ def session_message(session: Session) -> session_pb2.Session:
         context_tokens=int64(session.context_tokens),
         pinned=session.pinned,
         archived=session.archived,
+        parent_session_key=valid_text(session.parent_session_key),
     )
 
 

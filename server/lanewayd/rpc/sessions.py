@@ -11,7 +11,7 @@ from lanewayd.rpc.interface import Sessions
 from lanewayd.rpc.limits import MAX_PIECE_BYTES, Limits
 from lanewayd.rpc.methods import Call, Send
 from lanewayd.rpc.paging import PageTokens, page_size, read_page
-from lanewayd.rpc.request_fields import check_session_key, required, required_session_key
+from lanewayd.rpc.request_fields import check_session_key, check_size, required, required_session_key
 from lanewayd.rpc.run_convert import session_message
 from lanewayd.rpc.session_update import session_patch
 from lanewayd.rpc.streams import closed_at_the_end
@@ -64,6 +64,22 @@ class SessionHandlers:
         key = self._key(request.session_key)
         aborted = await self._sessions.delete(call.tenant, key, force=request.force)
         return session_pb2.DeleteSessionResponse(aborted_run_ids=aborted)
+
+    async def ForkSession(self, request: session_pb2.ForkSessionRequest, call: Call) -> session_pb2.ForkSessionResponse:
+        key = self._key(request.session_key)
+        check_session_key(request.new_session_key, self._limits, field="new_session_key")
+        for field in ("entry_id", "label"):
+            check_size(getattr(request, field), field, self._limits.name_bytes)
+        session, entries, is_duplicate = await self._sessions.fork(
+            call.tenant,
+            key,
+            entry_id=request.entry_id,
+            new_session_key=request.new_session_key,
+            label=request.label,
+        )
+        return session_pb2.ForkSessionResponse(
+            session=session_message(session), entries=entries, duplicate=is_duplicate
+        )
 
     async def ListEntries(self, request: session_pb2.ListEntriesRequest, call: Call) -> session_pb2.ListEntriesResponse:
         key = self._key(request.session_key)

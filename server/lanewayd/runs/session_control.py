@@ -7,16 +7,20 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 
-from lanewayd.errors import ErrorCode, LanewayError, StoreUnavailable
+from lanewayd.errors import ErrorCode, FieldError, LanewayError, StoreUnavailable
 from lanewayd.records import EntryKind, NewEntry, Session, SessionPatch
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.registry import RunRegistry
-from lanewayd.store.interface import DeleteSession, ImportSession, ResetSession, UpdateSession
-from lanewayd.transcript.entries import reset_body
+from lanewayd.sessions.keys import agent_of, fork_key
+from lanewayd.store.interface import DeleteSession, Forked, ForkSession, ImportSession, ResetSession, UpdateSession
+from lanewayd.transcript.entries import blobs_named_by, reset_body
 from lanewayd.transcript.export import ExportIds, export_header, export_line
 from lanewayd.transcript.importing import TranscriptReader
 
 PAGE_ENTRIES = 200
+MAX_FORK_ENTRIES = 20_000
+MAX_FORK_BYTES = 64 * 1024 * 1024
+"""What one transaction copies at most, as much as an import may bring."""
 
 
 class SessionControl:
@@ -106,6 +110,46 @@ class SessionControl:
             return await self._store.import_session(command)
         finally:
             await self._locks.release(held)
+
+    async def fork(
+        self, tenant: str, session_key: str, *, entry_id: str, new_session_key: str, label: str
+    ) -> tuple[Session, int, bool]:
+        """See sessions.interface.SessionWriter. The lock is that of the new session: the other one is only read."""
+        session_id = self._ids.session()
+        new_key = new_session_key or fork_key(agent_of(session_key), session_id)
+        self._check_owner(new_key, is_named=bool(new_session_key))
+        command = ForkSession(
+            tenant=tenant,
+            session_key=session_key,
+            entry_id=entry_id,
+            new_session_key=new_key,
+            new_session_id=session_id,
+            label=label,
+            now=self._clock.now(),
+            max_entries=MAX_FORK_ENTRIES,
+            max_bytes=MAX_FORK_BYTES,
+            new_entry_id=self._ids.entry,
+            blobs_named_by=blobs_named_by,
+        )
+        forked = await self._forked(command)
+        return forked.session, forked.entries, forked.is_duplicate
+
+    async def _forked(self, command: ForkSession) -> Forked:
+        if await self._store.session(command.tenant, command.new_session_key) is not None:
+            return await self._store.fork_session(command)  # writes nothing; a run of that session may hold the lock
+        held = await self._locks.acquire(command.tenant, command.new_session_key, run_id="")
+        try:
+            return await self._store.fork_session(command)
+        finally:
+            await self._locks.release(held)
+
+    def _check_owner(self, key: str, *, is_named: bool) -> None:
+        """The key may have a session. Raises AGENT_NOT_FOUND, FieldError on the field that is at fault."""
+        try:
+            self._registry.owner_of(key)
+        except FieldError as error:
+            field = "new_session_key" if is_named else "session_key"
+            raise FieldError(error.code, field, error.message) from None
 
     async def _check_idle(self, tenant: str, session_key: str) -> None:
         """A session at work is refused before its lock is waited for: its run holds it."""

@@ -26,6 +26,13 @@ class SessionWriter(Protocol):
     async def reset(self, tenant: str, session_key: str) -> Session: ...
     async def delete(self, tenant: str, session_key: str) -> None: ...
 
+    async def fork(
+        self, tenant: str, session_key: str, *, entry_id: str, new_session_key: str, label: str
+    ) -> tuple[Session, int, bool]:
+        """Write a new session, whatever runs in this one: that session, how many entries it got, whether it was there
+        already. Empty `entry_id` = the newest; empty `new_session_key` = one of its own. Raises ENTRY_NOT_FOUND,
+        AGENT_NOT_FOUND, FIELD_INVALID (`entry_id`, `new_session_key`), SESSION_KEY_MALFORMED, never SESSION_ACTIVE."""
+
 
 class SessionModels(Protocol):
     """What a session may have set of models. Both raise AGENT_NOT_FOUND when the settings have the agent no more."""

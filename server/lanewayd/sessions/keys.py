@@ -50,6 +50,11 @@ def agent_of(canonical: str) -> str:
     return parts[1]
 
 
+def fork_key(agent_id: str, unique: str) -> str:
+    """The key of a forked session that nobody named."""
+    return f"agent:{agent_id}:fork:{unique}"
+
+
 def one_off_key(agent_id: str, unique: str) -> str:
     """The key of a run that named no session (D-21)."""
     return f"agent:{agent_id}:run:{unique}"

@@ -15,7 +15,7 @@ from lanewayd.sessions.interface import (
     SessionWriter,
     Transcript,
 )
-from lanewayd.sessions.keys import canonical_key
+from lanewayd.sessions.keys import agent_of, canonical_key
 
 NumberedEntries = list[tuple[int, Entry]]
 
@@ -122,6 +122,14 @@ class Sessions:
             raise LanewayError(ErrorCode.ENTRY_NOT_FOUND, "the session has no such entry")
         return entry
 
+    async def fork(
+        self, tenant: str, session_key: str, *, entry_id: str, new_session_key: str, label: str
+    ) -> tuple[Session, int, bool]:
+        """A new session that goes on from an entry of this one; see SessionWriter."""
+        key = canonical_key(session_key)
+        new_key = _key_beside(key, new_session_key) if new_session_key else ""
+        return await self._writer.fork(tenant, key, entry_id=entry_id, new_session_key=new_key, label=label)
+
     async def export(self, tenant: str, session_key: str) -> AsyncGenerator[str, None]:
         """One JSON line after the other: a header, then the entries, oldest first. Raises SESSION_NOT_FOUND."""
         session = await self.get(tenant, session_key)
@@ -151,3 +159,11 @@ class Sessions:
                 "session_key",
                 f"there is a session {key}; import under another key, or delete it first",
             )
+
+
+def _key_beside(key: str, new_session_key: str) -> str:
+    """The canonical form of `new_session_key` among the sessions of the agent of `key`. Raises FieldError."""
+    try:
+        return canonical_key(new_session_key, agent_of(key))
+    except FieldError as error:
+        raise FieldError(error.code, "new_session_key", error.message) from None

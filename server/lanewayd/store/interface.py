@@ -38,6 +38,8 @@ from lanewayd.store.run_commands import SettleRun as SettleRun
 from lanewayd.store.run_commands import Started as Started
 from lanewayd.store.run_commands import StartRun as StartRun
 from lanewayd.store.session_commands import DeleteSession as DeleteSession
+from lanewayd.store.session_commands import Forked as Forked
+from lanewayd.store.session_commands import ForkSession as ForkSession
 from lanewayd.store.session_commands import ImportSession as ImportSession
 from lanewayd.store.session_commands import ResetSession as ResetSession
 from lanewayd.store.session_commands import UpdateSession as UpdateSession
@@ -105,6 +107,7 @@ class Store(Protocol):
         """Those of `hashes` that no row names, after all that was given to write before."""
 
     async def import_session(self, command: ImportSession) -> Session: ...
+    async def fork_session(self, command: ForkSession) -> Forked: ...
     async def prune(self, command: Prune) -> Pruned: ...
 
     async def answer(self, tenant: str, key: IdempotencyKey, now: datetime) -> Accepted | None:
@@ -147,7 +150,7 @@ class Store(Protocol):
         session without runs."""
 
     async def blobs_of(self, tenant: str, hashes: Collection[str]) -> frozenset[str]:
-        """Those of `hashes` that a run of the tenant came with."""
+        """Those of `hashes` that a run or a forked session of the tenant names."""
 
     async def last_position(self) -> int: ...
     async def figures(self) -> StoreFigures: ...

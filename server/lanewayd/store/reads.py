@@ -69,7 +69,7 @@ def waiting_behind(snapshot: Snapshot, run: Run, limit: int) -> Waiting:
 
 
 def blobs_of(snapshot: Snapshot, tenant: str, hashes: Collection[str]) -> frozenset[str]:
-    """Those that a run of the tenant came with."""
+    """Those that a run or a forked session of the tenant names."""
     names = {"tenant": tenant, "hashes": to_json(list(hashes))}
     return frozenset(row["value"] for row in snapshot.all("select_hashes_of_tenant", names))
 

@@ -30,6 +30,7 @@ def session_from_row(row: Row) -> Session:
         settings=settings_from_json(row["settings_json"]),
         pinned=bool(row["pinned"]),
         archived=bool(row["archived"]),
+        parent_session_key=row["parent_session_key"],
     )
 
 

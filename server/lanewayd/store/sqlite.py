@@ -23,6 +23,8 @@ from lanewayd.store.interface import (
     DeleteSession,
     EventPage,
     FindUnnamedBlobs,
+    Forked,
+    ForkSession,
     IdempotencyKey,
     ImportSession,
     Injected,
@@ -147,6 +149,10 @@ class SqliteStore:
 
     async def import_session(self, command: ImportSession) -> Session:
         result: Session = await self._writer.write(command)
+        return result
+
+    async def fork_session(self, command: ForkSession) -> Forked:
+        result: Forked = await self._writer.write(command)
         return result
 
     # --- reads ---

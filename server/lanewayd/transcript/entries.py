@@ -100,6 +100,13 @@ def _text_of(body: dict[str, Any]) -> str:
     return "".join(part["text"] for part in body["content"] if part["type"] == "text")
 
 
+def blobs_named_by(kind: EntryKind, body_json: str) -> tuple[str, ...]:
+    """The hashes of the files that an entry names."""
+    if kind is not EntryKind.USER:
+        return ()
+    return tuple(attachment.blob_hash for attachment in _attachments_of(json.loads(body_json)))
+
+
 def _attachments_of(body: dict[str, Any]) -> tuple[Attachment, ...]:
     return tuple(
         Attachment(part["name"], part["mime_type"], part["blob_hash"], part["size_bytes"])

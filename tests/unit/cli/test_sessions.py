@@ -206,3 +206,16 @@ def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         app(["sessions", *arguments])
     assert caught.value.code == 2
+
+
+async def test_a_session_is_forked_at_an_entry_or_where_it_stands(environ: dict[str, str]) -> None:
+    await say(environ)
+    [_, user, *rest] = values((await run("sessions", "show", "s", "--json", environ=environ)).out)
+    done = await run("sessions", "fork", "s", "--session", "f", "--entry", user["entry_id"], environ=environ)
+    assert (done.code, done.out) == (0, "agent:main:f with 1 entry of agent:main:s\n")
+    again = await run("sessions", "fork", "s", "--session", "f", environ=environ)
+    assert (again.code, again.out) == (0, "agent:main:f is there already\n")
+    [answer] = values((await run("sessions", "fork", "s", "--label", "mine", "--json", environ=environ)).out)
+    assert (answer["entries"], answer["session"]["label"]) == (1 + len(rest), "mine")
+    taken = await run("sessions", "fork", "f", "--session", "s", environ=environ)
+    assert (taken.code, "another key" in taken.err) == (2, True)

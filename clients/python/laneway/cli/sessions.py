@@ -1,4 +1,4 @@
-"""`laneway sessions`: list, show, set, export, import, reset and delete conversations."""
+"""`laneway sessions`: list, show, set, fork, export, import, reset and delete conversations."""
 
 import os
 import sys
@@ -25,13 +25,14 @@ from laneway.cli.options import (
     run_async,
 )
 from laneway.cli.session_files import export, import_
+from laneway.cli.session_fork import fork
 from laneway.cli.session_settings import set_
 from laneway.cli.text import json_line, safe, state_style, state_text
 from laneway.v1 import session_pb2
 
 sessions = typer.Typer(
     name="sessions",
-    help="List, show, set, export, import, reset and delete conversations.",
+    help="List, show, set, fork, export, import, reset and delete conversations.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -174,6 +175,7 @@ for _name, _command in (
     ("list", list_),
     ("show", show),
     ("set", set_),
+    ("fork", fork),
     ("export", export),
     ("import", import_),
     ("reset", reset),

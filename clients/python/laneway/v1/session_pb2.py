@@ -30,7 +30,7 @@ from laneway.v1 import event_pb2 as laneway_dot_v1_dot_event__pb2
 from laneway.v1 import run_pb2 as laneway_dot_v1_dot_run__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18laneway/v1/session.proto\x12\nlaneway.v1\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16laneway/v1/agent.proto\x1a\x16laneway/v1/event.proto\x1a\x14laneway/v1/run.proto\"\x95\x05\n\x07Session\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x37\n\x13last_interaction_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\ractive_run_id\x18\x07 \x01(\t\x12\x13\n\x0bqueued_runs\x18\x08 \x01(\x05\x12\x13\n\x0blast_run_id\x18\t \x01(\t\x12(\n\nlast_state\x18\n \x01(\x0e\x32\x14.laneway.v1.RunState\x12\r\n\x05model\x18\x0b \x01(\t\x12+\n\x08thinking\x18\x0c \x01(\x0e\x32\x19.laneway.v1.ThinkingLevel\x12&\n\x07verbose\x18\r \x01(\x0e\x32\x15.laneway.v1.Verbosity\x12\x32\n\treasoning\x18\x0e \x01(\x0e\x32\x1f.laneway.v1.ReasoningVisibility\x12\x12\n\x05trace\x18\x0f \x01(\x08H\x00\x88\x01\x01\x12)\n\nqueue_mode\x18\x10 \x01(\x0e\x32\x15.laneway.v1.QueueMode\x12 \n\x05usage\x18\x11 \x01(\x0b\x32\x11.laneway.v1.Usage\x12\x16\n\x0e\x63ontext_tokens\x18\x12 \x01(\x03\x12\x13\n\x0b\x63ompactions\x18\x13 \x01(\x05\x12\x0e\n\x06pinned\x18\x14 \x01(\x08\x12\x10\n\x08\x61rchived\x18\x15 \x01(\x08\x12\x1a\n\x12parent_session_key\x18\x16 \x01(\tB\x08\n\x06_trace\"(\n\x11GetSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\"<\n\x13ListSessionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"V\n\x14ListSessionsResponse\x12%\n\x08sessions\x18\x01 \x03(\x0b\x32\x13.laneway.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"m\n\x14UpdateSessionRequest\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.laneway.v1.Session\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"9\n\x13ResetSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"/\n\x14ResetSessionResponse\x12\x17\n\x0f\x61\x62orted_run_ids\x18\x01 \x03(\t\":\n\x14\x44\x65leteSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"0\n\x15\x44\x65leteSessionResponse\x12\x17\n\x0f\x61\x62orted_run_ids\x18\x01 \x03(\t\"\xaf\x03\n\x05\x45ntry\x12\x10\n\x08\x65ntry_id\x18\x01 \x01(\t\x12\x17\n\x0fparent_entry_id\x18\x02 \x01(\t\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06run_id\x18\x04 \x01(\t\x12%\n\x04user\x18\x05 \x01(\x0b\x32\x15.laneway.v1.UserEntryH\x00\x12/\n\tassistant\x18\x06 \x01(\x0b\x32\x1a.laneway.v1.AssistantEntryH\x00\x12\x32\n\x0btool_result\x18\x07 \x01(\x0b\x32\x1b.laneway.v1.ToolResultEntryH\x00\x12\x31\n\ncompaction\x18\x08 \x01(\x0b\x32\x1b.laneway.v1.CompactionEntryH\x00\x12\'\n\x05reset\x18\t \x01(\x0b\x32\x16.laneway.v1.ResetEntryH\x00\x12)\n\x06\x63ustom\x18\n \x01(\x0b\x32\x17.laneway.v1.CustomEntryH\x00\x12\x11\n\ttruncated\x18\x0b \x01(\x08\x12\x13\n\x0btotal_bytes\x18\x0c \x01(\x03\x42\x06\n\x04\x62ody\"R\n\x13\x41ttachmentReference\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tmime_type\x18\x02 \x01(\t\x12\x0c\n\x04hash\x18\x03 \x01(\t\x12\x0c\n\x04size\x18\x04 \x01(\x03\"^\n\x0c\x43ontentBlock\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x35\n\nattachment\x18\x02 \x01(\x0b\x32\x1f.laneway.v1.AttachmentReferenceH\x00\x42\x07\n\x05\x62lock\"A\n\x08ToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\"i\n\x0e\x41ssistantBlock\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x13\n\treasoning\x18\x02 \x01(\tH\x00\x12)\n\ttool_call\x18\x03 \x01(\x0b\x32\x14.laneway.v1.ToolCallH\x00\x42\x07\n\x05\x62lock\"6\n\tUserEntry\x12)\n\x07\x63ontent\x18\x01 \x03(\x0b\x32\x18.laneway.v1.ContentBlock\"\xc1\x01\n\x0e\x41ssistantEntry\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12+\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1a.laneway.v1.AssistantBlock\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12 \n\x05usage\x18\x05 \x01(\x0b\x32\x11.laneway.v1.Usage\x12\x13\n\x0bstop_reason\x18\x06 \x01(\t\x12\x16\n\x0eresponse_model\x18\x07 \x01(\t\"\x97\x01\n\x0fToolResultEntry\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12)\n\x07\x63ontent\x18\x03 \x03(\x0b\x32\x18.laneway.v1.ContentBlock\x12\x10\n\x08is_error\x18\x04 \x01(\x08\x12(\n\x07outcome\x18\x05 \x01(\x0e\x32\x17.laneway.v1.ToolOutcome\"V\n\x0f\x43ompactionEntry\x12\x0f\n\x07summary\x18\x01 \x01(\t\x12\x1b\n\x13\x66irst_kept_entry_id\x18\x02 \x01(\t\x12\x15\n\rtokens_before\x18\x03 \x01(\x03\")\n\nResetEntry\x12\x1b\n\x13\x66irst_kept_entry_id\x18\x01 \x01(\t\"B\n\x0b\x43ustomEntry\x12\x0c\n\x04type\x18\x01 \x01(\t\x12%\n\x04\x64\x61ta\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\"P\n\x12ListEntriesRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"R\n\x13ListEntriesResponse\x12\"\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x11.laneway.v1.Entry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"W\n\x10ReadEntryRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x10\n\x08\x65ntry_id\x18\x02 \x01(\t\x12\x0c\n\x04part\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\"K\n\x11ReadEntryResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x03\x12\x13\n\x0btotal_bytes\x18\x03 \x01(\x03\"+\n\x14\x45xportSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\"=\n\x15\x45xportSessionResponse\x12\x0c\n\x04line\x18\x01 \x01(\t\x12\x16\n\x0eline_continues\x18\x02 \x01(\x08\"Q\n\x14ImportSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x0c\n\x04line\x18\x02 \x01(\t\x12\x16\n\x0eline_continues\x18\x03 \x01(\x08\"N\n\x15ImportSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.laneway.v1.Session\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x05*\x97\x01\n\x13ReasoningVisibility\x12$\n REASONING_VISIBILITY_UNSPECIFIED\x10\x00\x12\x1c\n\x18REASONING_VISIBILITY_OFF\x10\x01\x12\x1b\n\x17REASONING_VISIBILITY_ON\x10\x02\x12\x1f\n\x1bREASONING_VISIBILITY_STREAM\x10\x03\x32\xe0\x05\n\x0eSessionService\x12@\n\nGetSession\x12\x1d.laneway.v1.GetSessionRequest\x1a\x13.laneway.v1.Session\x12Q\n\x0cListSessions\x12\x1f.laneway.v1.ListSessionsRequest\x1a .laneway.v1.ListSessionsResponse\x12\x46\n\rUpdateSession\x12 .laneway.v1.UpdateSessionRequest\x1a\x13.laneway.v1.Session\x12Q\n\x0cResetSession\x12\x1f.laneway.v1.ResetSessionRequest\x1a .laneway.v1.ResetSessionResponse\x12T\n\rDeleteSession\x12 .laneway.v1.DeleteSessionRequest\x1a!.laneway.v1.DeleteSessionResponse\x12N\n\x0bListEntries\x12\x1e.laneway.v1.ListEntriesRequest\x1a\x1f.laneway.v1.ListEntriesResponse\x12H\n\tReadEntry\x12\x1c.laneway.v1.ReadEntryRequest\x1a\x1d.laneway.v1.ReadEntryResponse\x12V\n\rExportSession\x12 .laneway.v1.ExportSessionRequest\x1a!.laneway.v1.ExportSessionResponse0\x01\x12V\n\rImportSession\x12 .laneway.v1.ImportSessionRequest\x1a!.laneway.v1.ImportSessionResponse(\x01\x42\x30\n\nlaneway.v1P\x01Z laneway/gen/laneway/v1;lanewayv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18laneway/v1/session.proto\x12\nlaneway.v1\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16laneway/v1/agent.proto\x1a\x16laneway/v1/event.proto\x1a\x14laneway/v1/run.proto\"\x95\x05\n\x07Session\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x37\n\x13last_interaction_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\ractive_run_id\x18\x07 \x01(\t\x12\x13\n\x0bqueued_runs\x18\x08 \x01(\x05\x12\x13\n\x0blast_run_id\x18\t \x01(\t\x12(\n\nlast_state\x18\n \x01(\x0e\x32\x14.laneway.v1.RunState\x12\r\n\x05model\x18\x0b \x01(\t\x12+\n\x08thinking\x18\x0c \x01(\x0e\x32\x19.laneway.v1.ThinkingLevel\x12&\n\x07verbose\x18\r \x01(\x0e\x32\x15.laneway.v1.Verbosity\x12\x32\n\treasoning\x18\x0e \x01(\x0e\x32\x1f.laneway.v1.ReasoningVisibility\x12\x12\n\x05trace\x18\x0f \x01(\x08H\x00\x88\x01\x01\x12)\n\nqueue_mode\x18\x10 \x01(\x0e\x32\x15.laneway.v1.QueueMode\x12 \n\x05usage\x18\x11 \x01(\x0b\x32\x11.laneway.v1.Usage\x12\x16\n\x0e\x63ontext_tokens\x18\x12 \x01(\x03\x12\x13\n\x0b\x63ompactions\x18\x13 \x01(\x05\x12\x0e\n\x06pinned\x18\x14 \x01(\x08\x12\x10\n\x08\x61rchived\x18\x15 \x01(\x08\x12\x1a\n\x12parent_session_key\x18\x16 \x01(\tB\x08\n\x06_trace\"(\n\x11GetSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\"<\n\x13ListSessionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"V\n\x14ListSessionsResponse\x12%\n\x08sessions\x18\x01 \x03(\x0b\x32\x13.laneway.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"m\n\x14UpdateSessionRequest\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.laneway.v1.Session\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"9\n\x13ResetSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"/\n\x14ResetSessionResponse\x12\x17\n\x0f\x61\x62orted_run_ids\x18\x01 \x03(\t\":\n\x14\x44\x65leteSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"0\n\x15\x44\x65leteSessionResponse\x12\x17\n\x0f\x61\x62orted_run_ids\x18\x01 \x03(\t\"c\n\x12\x46orkSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x10\n\x08\x65ntry_id\x18\x02 \x01(\t\x12\x17\n\x0fnew_session_key\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\"_\n\x13\x46orkSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.laneway.v1.Session\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x05\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"\xaf\x03\n\x05\x45ntry\x12\x10\n\x08\x65ntry_id\x18\x01 \x01(\t\x12\x17\n\x0fparent_entry_id\x18\x02 \x01(\t\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06run_id\x18\x04 \x01(\t\x12%\n\x04user\x18\x05 \x01(\x0b\x32\x15.laneway.v1.UserEntryH\x00\x12/\n\tassistant\x18\x06 \x01(\x0b\x32\x1a.laneway.v1.AssistantEntryH\x00\x12\x32\n\x0btool_result\x18\x07 \x01(\x0b\x32\x1b.laneway.v1.ToolResultEntryH\x00\x12\x31\n\ncompaction\x18\x08 \x01(\x0b\x32\x1b.laneway.v1.CompactionEntryH\x00\x12\'\n\x05reset\x18\t \x01(\x0b\x32\x16.laneway.v1.ResetEntryH\x00\x12)\n\x06\x63ustom\x18\n \x01(\x0b\x32\x17.laneway.v1.CustomEntryH\x00\x12\x11\n\ttruncated\x18\x0b \x01(\x08\x12\x13\n\x0btotal_bytes\x18\x0c \x01(\x03\x42\x06\n\x04\x62ody\"R\n\x13\x41ttachmentReference\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tmime_type\x18\x02 \x01(\t\x12\x0c\n\x04hash\x18\x03 \x01(\t\x12\x0c\n\x04size\x18\x04 \x01(\x03\"^\n\x0c\x43ontentBlock\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x35\n\nattachment\x18\x02 \x01(\x0b\x32\x1f.laneway.v1.AttachmentReferenceH\x00\x42\x07\n\x05\x62lock\"A\n\x08ToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\"i\n\x0e\x41ssistantBlock\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x13\n\treasoning\x18\x02 \x01(\tH\x00\x12)\n\ttool_call\x18\x03 \x01(\x0b\x32\x14.laneway.v1.ToolCallH\x00\x42\x07\n\x05\x62lock\"6\n\tUserEntry\x12)\n\x07\x63ontent\x18\x01 \x03(\x0b\x32\x18.laneway.v1.ContentBlock\"\xc1\x01\n\x0e\x41ssistantEntry\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12+\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1a.laneway.v1.AssistantBlock\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12 \n\x05usage\x18\x05 \x01(\x0b\x32\x11.laneway.v1.Usage\x12\x13\n\x0bstop_reason\x18\x06 \x01(\t\x12\x16\n\x0eresponse_model\x18\x07 \x01(\t\"\x97\x01\n\x0fToolResultEntry\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12)\n\x07\x63ontent\x18\x03 \x03(\x0b\x32\x18.laneway.v1.ContentBlock\x12\x10\n\x08is_error\x18\x04 \x01(\x08\x12(\n\x07outcome\x18\x05 \x01(\x0e\x32\x17.laneway.v1.ToolOutcome\"V\n\x0f\x43ompactionEntry\x12\x0f\n\x07summary\x18\x01 \x01(\t\x12\x1b\n\x13\x66irst_kept_entry_id\x18\x02 \x01(\t\x12\x15\n\rtokens_before\x18\x03 \x01(\x03\")\n\nResetEntry\x12\x1b\n\x13\x66irst_kept_entry_id\x18\x01 \x01(\t\"B\n\x0b\x43ustomEntry\x12\x0c\n\x04type\x18\x01 \x01(\t\x12%\n\x04\x64\x61ta\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\"P\n\x12ListEntriesRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"R\n\x13ListEntriesResponse\x12\"\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x11.laneway.v1.Entry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"W\n\x10ReadEntryRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x10\n\x08\x65ntry_id\x18\x02 \x01(\t\x12\x0c\n\x04part\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\"K\n\x11ReadEntryResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x03\x12\x13\n\x0btotal_bytes\x18\x03 \x01(\x03\"+\n\x14\x45xportSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\"=\n\x15\x45xportSessionResponse\x12\x0c\n\x04line\x18\x01 \x01(\t\x12\x16\n\x0eline_continues\x18\x02 \x01(\x08\"Q\n\x14ImportSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x0c\n\x04line\x18\x02 \x01(\t\x12\x16\n\x0eline_continues\x18\x03 \x01(\x08\"N\n\x15ImportSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.laneway.v1.Session\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x05*\x97\x01\n\x13ReasoningVisibility\x12$\n REASONING_VISIBILITY_UNSPECIFIED\x10\x00\x12\x1c\n\x18REASONING_VISIBILITY_OFF\x10\x01\x12\x1b\n\x17REASONING_VISIBILITY_ON\x10\x02\x12\x1f\n\x1bREASONING_VISIBILITY_STREAM\x10\x03\x32\xb0\x06\n\x0eSessionService\x12@\n\nGetSession\x12\x1d.laneway.v1.GetSessionRequest\x1a\x13.laneway.v1.Session\x12Q\n\x0cListSessions\x12\x1f.laneway.v1.ListSessionsRequest\x1a .laneway.v1.ListSessionsResponse\x12\x46\n\rUpdateSession\x12 .laneway.v1.UpdateSessionRequest\x1a\x13.laneway.v1.Session\x12Q\n\x0cResetSession\x12\x1f.laneway.v1.ResetSessionRequest\x1a .laneway.v1.ResetSessionResponse\x12T\n\rDeleteSession\x12 .laneway.v1.DeleteSessionRequest\x1a!.laneway.v1.DeleteSessionResponse\x12N\n\x0b\x46orkSession\x12\x1e.laneway.v1.ForkSessionRequest\x1a\x1f.laneway.v1.ForkSessionResponse\x12N\n\x0bListEntries\x12\x1e.laneway.v1.ListEntriesRequest\x1a\x1f.laneway.v1.ListEntriesResponse\x12H\n\tReadEntry\x12\x1c.laneway.v1.ReadEntryRequest\x1a\x1d.laneway.v1.ReadEntryResponse\x12V\n\rExportSession\x12 .laneway.v1.ExportSessionRequest\x1a!.laneway.v1.ExportSessionResponse0\x01\x12V\n\rImportSession\x12 .laneway.v1.ImportSessionRequest\x1a!.laneway.v1.ImportSessionResponse(\x01\x42\x30\n\nlaneway.v1P\x01Z laneway/gen/laneway/v1;lanewayv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,8 +38,8 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'laneway.v1.session_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\nlaneway.v1P\001Z laneway/gen/laneway/v1;lanewayv1'
-  _globals['_REASONINGVISIBILITY']._serialized_start=3389
-  _globals['_REASONINGVISIBILITY']._serialized_end=3540
+  _globals['_REASONINGVISIBILITY']._serialized_start=3587
+  _globals['_REASONINGVISIBILITY']._serialized_end=3738
   _globals['_SESSION']._serialized_start=208
   _globals['_SESSION']._serialized_end=869
   _globals['_GETSESSIONREQUEST']._serialized_start=871
@@ -58,44 +58,48 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DELETESESSIONREQUEST']._serialized_end=1340
   _globals['_DELETESESSIONRESPONSE']._serialized_start=1342
   _globals['_DELETESESSIONRESPONSE']._serialized_end=1390
-  _globals['_ENTRY']._serialized_start=1393
-  _globals['_ENTRY']._serialized_end=1824
-  _globals['_ATTACHMENTREFERENCE']._serialized_start=1826
-  _globals['_ATTACHMENTREFERENCE']._serialized_end=1908
-  _globals['_CONTENTBLOCK']._serialized_start=1910
-  _globals['_CONTENTBLOCK']._serialized_end=2004
-  _globals['_TOOLCALL']._serialized_start=2006
-  _globals['_TOOLCALL']._serialized_end=2071
-  _globals['_ASSISTANTBLOCK']._serialized_start=2073
-  _globals['_ASSISTANTBLOCK']._serialized_end=2178
-  _globals['_USERENTRY']._serialized_start=2180
-  _globals['_USERENTRY']._serialized_end=2234
-  _globals['_ASSISTANTENTRY']._serialized_start=2237
-  _globals['_ASSISTANTENTRY']._serialized_end=2430
-  _globals['_TOOLRESULTENTRY']._serialized_start=2433
-  _globals['_TOOLRESULTENTRY']._serialized_end=2584
-  _globals['_COMPACTIONENTRY']._serialized_start=2586
-  _globals['_COMPACTIONENTRY']._serialized_end=2672
-  _globals['_RESETENTRY']._serialized_start=2674
-  _globals['_RESETENTRY']._serialized_end=2715
-  _globals['_CUSTOMENTRY']._serialized_start=2717
-  _globals['_CUSTOMENTRY']._serialized_end=2783
-  _globals['_LISTENTRIESREQUEST']._serialized_start=2785
-  _globals['_LISTENTRIESREQUEST']._serialized_end=2865
-  _globals['_LISTENTRIESRESPONSE']._serialized_start=2867
-  _globals['_LISTENTRIESRESPONSE']._serialized_end=2949
-  _globals['_READENTRYREQUEST']._serialized_start=2951
-  _globals['_READENTRYREQUEST']._serialized_end=3038
-  _globals['_READENTRYRESPONSE']._serialized_start=3040
-  _globals['_READENTRYRESPONSE']._serialized_end=3115
-  _globals['_EXPORTSESSIONREQUEST']._serialized_start=3117
-  _globals['_EXPORTSESSIONREQUEST']._serialized_end=3160
-  _globals['_EXPORTSESSIONRESPONSE']._serialized_start=3162
-  _globals['_EXPORTSESSIONRESPONSE']._serialized_end=3223
-  _globals['_IMPORTSESSIONREQUEST']._serialized_start=3225
-  _globals['_IMPORTSESSIONREQUEST']._serialized_end=3306
-  _globals['_IMPORTSESSIONRESPONSE']._serialized_start=3308
-  _globals['_IMPORTSESSIONRESPONSE']._serialized_end=3386
-  _globals['_SESSIONSERVICE']._serialized_start=3543
-  _globals['_SESSIONSERVICE']._serialized_end=4279
+  _globals['_FORKSESSIONREQUEST']._serialized_start=1392
+  _globals['_FORKSESSIONREQUEST']._serialized_end=1491
+  _globals['_FORKSESSIONRESPONSE']._serialized_start=1493
+  _globals['_FORKSESSIONRESPONSE']._serialized_end=1588
+  _globals['_ENTRY']._serialized_start=1591
+  _globals['_ENTRY']._serialized_end=2022
+  _globals['_ATTACHMENTREFERENCE']._serialized_start=2024
+  _globals['_ATTACHMENTREFERENCE']._serialized_end=2106
+  _globals['_CONTENTBLOCK']._serialized_start=2108
+  _globals['_CONTENTBLOCK']._serialized_end=2202
+  _globals['_TOOLCALL']._serialized_start=2204
+  _globals['_TOOLCALL']._serialized_end=2269
+  _globals['_ASSISTANTBLOCK']._serialized_start=2271
+  _globals['_ASSISTANTBLOCK']._serialized_end=2376
+  _globals['_USERENTRY']._serialized_start=2378
+  _globals['_USERENTRY']._serialized_end=2432
+  _globals['_ASSISTANTENTRY']._serialized_start=2435
+  _globals['_ASSISTANTENTRY']._serialized_end=2628
+  _globals['_TOOLRESULTENTRY']._serialized_start=2631
+  _globals['_TOOLRESULTENTRY']._serialized_end=2782
+  _globals['_COMPACTIONENTRY']._serialized_start=2784
+  _globals['_COMPACTIONENTRY']._serialized_end=2870
+  _globals['_RESETENTRY']._serialized_start=2872
+  _globals['_RESETENTRY']._serialized_end=2913
+  _globals['_CUSTOMENTRY']._serialized_start=2915
+  _globals['_CUSTOMENTRY']._serialized_end=2981
+  _globals['_LISTENTRIESREQUEST']._serialized_start=2983
+  _globals['_LISTENTRIESREQUEST']._serialized_end=3063
+  _globals['_LISTENTRIESRESPONSE']._serialized_start=3065
+  _globals['_LISTENTRIESRESPONSE']._serialized_end=3147
+  _globals['_READENTRYREQUEST']._serialized_start=3149
+  _globals['_READENTRYREQUEST']._serialized_end=3236
+  _globals['_READENTRYRESPONSE']._serialized_start=3238
+  _globals['_READENTRYRESPONSE']._serialized_end=3313
+  _globals['_EXPORTSESSIONREQUEST']._serialized_start=3315
+  _globals['_EXPORTSESSIONREQUEST']._serialized_end=3358
+  _globals['_EXPORTSESSIONRESPONSE']._serialized_start=3360
+  _globals['_EXPORTSESSIONRESPONSE']._serialized_end=3421
+  _globals['_IMPORTSESSIONREQUEST']._serialized_start=3423
+  _globals['_IMPORTSESSIONREQUEST']._serialized_end=3504
+  _globals['_IMPORTSESSIONRESPONSE']._serialized_start=3506
+  _globals['_IMPORTSESSIONRESPONSE']._serialized_end=3584
+  _globals['_SESSIONSERVICE']._serialized_start=3741
+  _globals['_SESSIONSERVICE']._serialized_end=4557
 # @@protoc_insertion_point(module_scope)

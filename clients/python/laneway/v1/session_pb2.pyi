@@ -132,6 +132,28 @@ class DeleteSessionResponse(_message.Message):
     aborted_run_ids: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, aborted_run_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class ForkSessionRequest(_message.Message):
+    __slots__ = ("session_key", "entry_id", "new_session_key", "label")
+    SESSION_KEY_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_ID_FIELD_NUMBER: _ClassVar[int]
+    NEW_SESSION_KEY_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    session_key: str
+    entry_id: str
+    new_session_key: str
+    label: str
+    def __init__(self, session_key: _Optional[str] = ..., entry_id: _Optional[str] = ..., new_session_key: _Optional[str] = ..., label: _Optional[str] = ...) -> None: ...
+
+class ForkSessionResponse(_message.Message):
+    __slots__ = ("session", "entries", "duplicate")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATE_FIELD_NUMBER: _ClassVar[int]
+    session: Session
+    entries: int
+    duplicate: bool
+    def __init__(self, session: _Optional[_Union[Session, _Mapping]] = ..., entries: _Optional[int] = ..., duplicate: _Optional[bool] = ...) -> None: ...
+
 class Entry(_message.Message):
     __slots__ = ("entry_id", "parent_entry_id", "time", "run_id", "user", "assistant", "tool_result", "compaction", "reset", "custom", "truncated", "total_bytes")
     ENTRY_ID_FIELD_NUMBER: _ClassVar[int]

@@ -62,6 +62,11 @@ class SessionServiceStub:
                 request_serializer=laneway_dot_v1_dot_session__pb2.DeleteSessionRequest.SerializeToString,
                 response_deserializer=laneway_dot_v1_dot_session__pb2.DeleteSessionResponse.FromString,
                 _registered_method=True)
+        self.ForkSession = channel.unary_unary(
+                '/laneway.v1.SessionService/ForkSession',
+                request_serializer=laneway_dot_v1_dot_session__pb2.ForkSessionRequest.SerializeToString,
+                response_deserializer=laneway_dot_v1_dot_session__pb2.ForkSessionResponse.FromString,
+                _registered_method=True)
         self.ListEntries = channel.unary_unary(
                 '/laneway.v1.SessionService/ListEntries',
                 request_serializer=laneway_dot_v1_dot_session__pb2.ListEntriesRequest.SerializeToString,
@@ -136,6 +141,20 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForkSession(self, request, context):
+        """Makes a new session that goes on from an entry of another one: the entries from the first one to that one are copied,
+        under new ids, with their times and runs, and so is what UpdateSession has set of models and of what is shown. It
+        has used nothing yet. The runs of the other session go on as they are, and later changes of one session are not seen
+        in the other; its attachments stay while either of them is there. Allowed at any time, of archived sessions too.
+        With `new_session_key` it is safe to repeat: a session that was forked from this one (and at this entry, where one
+        is named) is answered as it stands, with `duplicate`. NOT_FOUND: SESSION_NOT_FOUND, ENTRY_NOT_FOUND, AGENT_NOT_FOUND.
+        INVALID_ARGUMENT: FIELD_INVALID on `new_session_key` (another session has it, or it belongs to another agent), on
+        `entry_id` (more than 20,000 entries or 64 MiB would be copied), SESSION_KEY_MALFORMED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListEntries(self, request, context):
         """Lists the entries of a session's transcript, oldest first. NOT_FOUND: SESSION_NOT_FOUND.
         INVALID_ARGUMENT: PAGE_TOKEN_INVALID.
@@ -196,6 +215,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.DeleteSession,
                     request_deserializer=laneway_dot_v1_dot_session__pb2.DeleteSessionRequest.FromString,
                     response_serializer=laneway_dot_v1_dot_session__pb2.DeleteSessionResponse.SerializeToString,
+            ),
+            'ForkSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForkSession,
+                    request_deserializer=laneway_dot_v1_dot_session__pb2.ForkSessionRequest.FromString,
+                    response_serializer=laneway_dot_v1_dot_session__pb2.ForkSessionResponse.SerializeToString,
             ),
             'ListEntries': grpc.unary_unary_rpc_method_handler(
                     servicer.ListEntries,
@@ -356,6 +380,33 @@ class SessionService:
             '/laneway.v1.SessionService/DeleteSession',
             laneway_dot_v1_dot_session__pb2.DeleteSessionRequest.SerializeToString,
             laneway_dot_v1_dot_session__pb2.DeleteSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForkSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/laneway.v1.SessionService/ForkSession',
+            laneway_dot_v1_dot_session__pb2.ForkSessionRequest.SerializeToString,
+            laneway_dot_v1_dot_session__pb2.ForkSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

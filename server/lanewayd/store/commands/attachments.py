@@ -24,6 +24,15 @@ def drop_attachments(transaction: Transaction, run_id: str) -> list[str]:
     return [name for name in hashes if transaction.execute("delete_blob_without_reference", {"blob_hash": name})]
 
 
+def drop_transcript_blobs(transaction: Transaction, session_id: str) -> list[str]:
+    """Remove the references of a transcript's copied entries; the answer as for `drop_attachments`."""
+    hashes = [row["blob_hash"] for row in transaction.all("select_hashes_of_transcript", (session_id,))]
+    if not hashes:
+        return []
+    transaction.execute("delete_session_blobs", (session_id,))
+    return [name for name in hashes if transaction.execute("delete_blob_without_reference", {"blob_hash": name})]
+
+
 def find_unnamed_blobs(transaction: Transaction, command: FindUnnamedBlobs) -> frozenset[str]:
     """Those that no row names; see the command."""
     return frozenset(row["value"] for row in transaction.all("select_unnamed_hashes", (to_json(command.hashes),)))

@@ -9,6 +9,7 @@ from lanewayd.store.commands.accept import accept
 from lanewayd.store.commands.attachments import find_unnamed_blobs
 from lanewayd.store.commands.audit import append_audit, provide_audit_key, prune_audit
 from lanewayd.store.commands.credentials import pin_credential, save_credential_health
+from lanewayd.store.commands.forking import fork_session
 from lanewayd.store.commands.retention import prune
 from lanewayd.store.commands.run_log import append, inject, settle, start
 from lanewayd.store.commands.sessions import delete_session, import_session, reset_session, update_session
@@ -18,6 +19,7 @@ from lanewayd.store.interface import (
     AppendToRun,
     DeleteSession,
     FindUnnamedBlobs,
+    ForkSession,
     ImportSession,
     InjectMessages,
     Prune,
@@ -40,6 +42,7 @@ _COMMANDS: Mapping[type, Callable[[Transaction, Any], object]] = {
     ResetSession: reset_session,
     DeleteSession: delete_session,
     ImportSession: import_session,
+    ForkSession: fork_session,
     Prune: prune,
     FindUnnamedBlobs: find_unnamed_blobs,
     SaveCredentialHealth: save_credential_health,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import Lifecycle, LifecyclePhase
 from lanewayd.records import Run, RunState, Session
-from lanewayd.store.commands.attachments import drop_attachments
+from lanewayd.store.commands.attachments import drop_attachments, drop_transcript_blobs
 from lanewayd.store.commands.event_log import cut_events
 from lanewayd.store.commands.run_log import append_entries
 from lanewayd.store.interface import DeleteSession, ImportSession, ResetSession, UpdateSession
@@ -58,6 +58,7 @@ def delete_session(transaction: Transaction, command: DeleteSession) -> tuple[st
             _silence_error(transaction, run_from_row(transaction.one("select_run_by_no", (row["accepted_no"],))))
         else:
             transaction.execute("blank_run_texts", {"error_json": "", "accepted_no": row["accepted_no"]})
+    blobs += drop_transcript_blobs(transaction, session_id)
     transaction.execute("delete_entries", (session_id,))
     transaction.execute("delete_credential_pins", (session_id,))
     transaction.execute("delete_session", (command.tenant, command.session_key))

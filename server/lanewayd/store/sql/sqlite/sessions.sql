@@ -66,9 +66,10 @@ UPDATE sessions SET dropped_json = ? WHERE tenant = ? AND session_key = ?;
 -- name: insert_session
 -- Takes over what readers of an earlier session of this key may have missed.
 INSERT INTO sessions (
-    tenant, session_key, session_id, agent_id, label, created_at, last_interaction_at, pruned_position
+    tenant, session_key, session_id, agent_id, label, created_at, last_interaction_at, started_at, updated_at,
+    pruned_position
 ) VALUES (
-    :tenant, :session_key, :session_id, :agent_id, :label, :created_at, :now,
+    :tenant, :session_key, :session_id, :agent_id, :label, :created_at, :now, :now, :now,
     coalesce(
         (SELECT max(r.pruned_position) FROM runs AS r WHERE r.tenant = :tenant AND r.session_key = :session_key), 0
     )
@@ -86,6 +87,12 @@ WHERE tenant = :tenant AND session_key = :session_key;
 -- Read before in the same transaction, so that nothing of another update is lost.
 UPDATE sessions
 SET settings_json = :settings_json, label = :label, pinned = :pinned, archived = :archived
+WHERE tenant = :tenant AND session_key = :session_key;
+
+-- name: mark_fork
+-- Completes a session that was made in the same transaction.
+UPDATE sessions
+SET parent_session_key = :parent, forked_at_entry_id = :entry, leaf_entry_id = :leaf, settings_json = :settings
 WHERE tenant = :tenant AND session_key = :session_key;
 
 -- name: select_leaf
@@ -155,6 +162,27 @@ WITH RECURSIVE path (entry_no, parent_entry_id, kind, depth) AS (
     WHERE path.kind <> 'reset'
 )
 SELECT e.* FROM path INNER JOIN entries AS e ON e.entry_no = path.entry_no ORDER BY path.depth DESC;
+
+-- name: select_path
+-- From the root to an entry, oldest first.
+WITH RECURSIVE path (entry_no, parent_entry_id, depth) AS (
+    SELECT e.entry_no, e.parent_entry_id, 0 FROM entries AS e WHERE e.entry_id = ?
+    UNION ALL
+    SELECT e.entry_no, e.parent_entry_id, path.depth + 1
+    FROM path INNER JOIN entries AS e ON e.entry_id = path.parent_entry_id
+)
+SELECT e.* FROM path INNER JOIN entries AS e ON e.entry_no = path.entry_no ORDER BY path.depth DESC;
+
+-- name: measure_path
+-- How much select_path would give; it stops counting one above the limit.
+WITH RECURSIVE path (parent_entry_id, size_bytes, depth) AS (
+    SELECT e.parent_entry_id, length(CAST(e.body_json AS BLOB)), 0 FROM entries AS e WHERE e.entry_id = :entry_id
+    UNION ALL
+    SELECT e.parent_entry_id, length(CAST(e.body_json AS BLOB)), path.depth + 1
+    FROM path INNER JOIN entries AS e ON e.entry_id = path.parent_entry_id
+    WHERE path.depth < :max_entries
+)
+SELECT count(*) AS entries, coalesce(sum(size_bytes), 0) AS size_bytes FROM path;
 
 -- name: select_entries
 -- All entries of a session from behind a number, oldest first.

@@ -18,7 +18,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file laneway/v1/session.proto.
  */
 export const file_laneway_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChhsYW5ld2F5L3YxL3Nlc3Npb24ucHJvdG8SCmxhbmV3YXkudjEilQUKB1Nlc3Npb24SEwoLc2Vzc2lvbl9rZXkYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIQCghhZ2VudF9pZBgDIAEoCRINCgVsYWJlbBgEIAEoCRIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3ChNsYXN0X2ludGVyYWN0aW9uX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hY3RpdmVfcnVuX2lkGAcgASgJEhMKC3F1ZXVlZF9ydW5zGAggASgFEhMKC2xhc3RfcnVuX2lkGAkgASgJEigKCmxhc3Rfc3RhdGUYCiABKA4yFC5sYW5ld2F5LnYxLlJ1blN0YXRlEg0KBW1vZGVsGAsgASgJEisKCHRoaW5raW5nGAwgASgOMhkubGFuZXdheS52MS5UaGlua2luZ0xldmVsEiYKB3ZlcmJvc2UYDSABKA4yFS5sYW5ld2F5LnYxLlZlcmJvc2l0eRIyCglyZWFzb25pbmcYDiABKA4yHy5sYW5ld2F5LnYxLlJlYXNvbmluZ1Zpc2liaWxpdHkSEgoFdHJhY2UYDyABKAhIAIgBARIpCgpxdWV1ZV9tb2RlGBAgASgOMhUubGFuZXdheS52MS5RdWV1ZU1vZGUSIAoFdXNhZ2UYESABKAsyES5sYW5ld2F5LnYxLlVzYWdlEhYKDmNvbnRleHRfdG9rZW5zGBIgASgDEhMKC2NvbXBhY3Rpb25zGBMgASgFEg4KBnBpbm5lZBgUIAEoCBIQCghhcmNoaXZlZBgVIAEoCBIaChJwYXJlbnRfc2Vzc2lvbl9rZXkYFiABKAlCCAoGX3RyYWNlIigKEUdldFNlc3Npb25SZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJIjwKE0xpc3RTZXNzaW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVgoUTGlzdFNlc3Npb25zUmVzcG9uc2USJQoIc2Vzc2lvbnMYASADKAsyEy5sYW5ld2F5LnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIm0KFFVwZGF0ZVNlc3Npb25SZXF1ZXN0EiQKB3Nlc3Npb24YASABKAsyEy5sYW5ld2F5LnYxLlNlc3Npb24SLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIjkKE1Jlc2V0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkSDQoFZm9yY2UYAiABKAgiLwoUUmVzZXRTZXNzaW9uUmVzcG9uc2USFwoPYWJvcnRlZF9ydW5faWRzGAEgAygJIjoKFERlbGV0ZVNlc3Npb25SZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJEg0KBWZvcmNlGAIgASgIIjAKFURlbGV0ZVNlc3Npb25SZXNwb25zZRIXCg9hYm9ydGVkX3J1bl9pZHMYASADKAkirwMKBUVudHJ5EhAKCGVudHJ5X2lkGAEgASgJEhcKD3BhcmVudF9lbnRyeV9pZBgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZydW5faWQYBCABKAkSJQoEdXNlchgFIAEoCzIVLmxhbmV3YXkudjEuVXNlckVudHJ5SAASLwoJYXNzaXN0YW50GAYgASgLMhoubGFuZXdheS52MS5Bc3Npc3RhbnRFbnRyeUgAEjIKC3Rvb2xfcmVzdWx0GAcgASgLMhsubGFuZXdheS52MS5Ub29sUmVzdWx0RW50cnlIABIxCgpjb21wYWN0aW9uGAggASgLMhsubGFuZXdheS52MS5Db21wYWN0aW9uRW50cnlIABInCgVyZXNldBgJIAEoCzIWLmxhbmV3YXkudjEuUmVzZXRFbnRyeUgAEikKBmN1c3RvbRgKIAEoCzIXLmxhbmV3YXkudjEuQ3VzdG9tRW50cnlIABIRCgl0cnVuY2F0ZWQYCyABKAgSEwoLdG90YWxfYnl0ZXMYDCABKANCBgoEYm9keSJSChNBdHRhY2htZW50UmVmZXJlbmNlEgwKBG5hbWUYASABKAkSEQoJbWltZV90eXBlGAIgASgJEgwKBGhhc2gYAyABKAkSDAoEc2l6ZRgEIAEoAyJeCgxDb250ZW50QmxvY2sSDgoEdGV4dBgBIAEoCUgAEjUKCmF0dGFjaG1lbnQYAiABKAsyHy5sYW5ld2F5LnYxLkF0dGFjaG1lbnRSZWZlcmVuY2VIAEIHCgVibG9jayJBCghUb29sQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSFgoOYXJndW1lbnRzX2pzb24YAyABKAkiaQoOQXNzaXN0YW50QmxvY2sSDgoEdGV4dBgBIAEoCUgAEhMKCXJlYXNvbmluZxgCIAEoCUgAEikKCXRvb2xfY2FsbBgDIAEoCzIULmxhbmV3YXkudjEuVG9vbENhbGxIAEIHCgVibG9jayI2CglVc2VyRW50cnkSKQoHY29udGVudBgBIAMoCzIYLmxhbmV3YXkudjEuQ29udGVudEJsb2NrIsEBCg5Bc3Npc3RhbnRFbnRyeRISCgptZXNzYWdlX2lkGAEgASgJEisKB2NvbnRlbnQYAiADKAsyGi5sYW5ld2F5LnYxLkFzc2lzdGFudEJsb2NrEhAKCHByb3ZpZGVyGAMgASgJEg0KBW1vZGVsGAQgASgJEiAKBXVzYWdlGAUgASgLMhEubGFuZXdheS52MS5Vc2FnZRITCgtzdG9wX3JlYXNvbhgGIAEoCRIWCg5yZXNwb25zZV9tb2RlbBgHIAEoCSKXAQoPVG9vbFJlc3VsdEVudHJ5Eg8KB2NhbGxfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIpCgdjb250ZW50GAMgAygLMhgubGFuZXdheS52MS5Db250ZW50QmxvY2sSEAoIaXNfZXJyb3IYBCABKAgSKAoHb3V0Y29tZRgFIAEoDjIXLmxhbmV3YXkudjEuVG9vbE91dGNvbWUiVgoPQ29tcGFjdGlvbkVudHJ5Eg8KB3N1bW1hcnkYASABKAkSGwoTZmlyc3Rfa2VwdF9lbnRyeV9pZBgCIAEoCRIVCg10b2tlbnNfYmVmb3JlGAMgASgDIikKClJlc2V0RW50cnkSGwoTZmlyc3Rfa2VwdF9lbnRyeV9pZBgBIAEoCSJCCgtDdXN0b21FbnRyeRIMCgR0eXBlGAEgASgJEiUKBGRhdGEYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IlAKEkxpc3RFbnRyaWVzUmVxdWVzdBITCgtzZXNzaW9uX2tleRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJSChNMaXN0RW50cmllc1Jlc3BvbnNlEiIKB2VudHJpZXMYASADKAsyES5sYW5ld2F5LnYxLkVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJXChBSZWFkRW50cnlSZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJEhAKCGVudHJ5X2lkGAIgASgJEgwKBHBhcnQYAyABKAUSDgoGb2Zmc2V0GAQgASgDIksKEVJlYWRFbnRyeVJlc3BvbnNlEgwKBHRleHQYASABKAkSEwoLbmV4dF9vZmZzZXQYAiABKAMSEwoLdG90YWxfYnl0ZXMYAyABKAMiKwoURXhwb3J0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkiPQoVRXhwb3J0U2Vzc2lvblJlc3BvbnNlEgwKBGxpbmUYASABKAkSFgoObGluZV9jb250aW51ZXMYAiABKAgiUQoUSW1wb3J0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkSDAoEbGluZRgCIAEoCRIWCg5saW5lX2NvbnRpbnVlcxgDIAEoCCJOChVJbXBvcnRTZXNzaW9uUmVzcG9uc2USJAoHc2Vzc2lvbhgBIAEoCzITLmxhbmV3YXkudjEuU2Vzc2lvbhIPCgdlbnRyaWVzGAIgASgFKpcBChNSZWFzb25pbmdWaXNpYmlsaXR5EiQKIFJFQVNPTklOR19WSVNJQklMSVRZX1VOU1BFQ0lGSUVEEAASHAoYUkVBU09OSU5HX1ZJU0lCSUxJVFlfT0ZGEAESGwoXUkVBU09OSU5HX1ZJU0lCSUxJVFlfT04QAhIfChtSRUFTT05JTkdfVklTSUJJTElUWV9TVFJFQU0QAzLgBQoOU2Vzc2lvblNlcnZpY2USQAoKR2V0U2Vzc2lvbhIdLmxhbmV3YXkudjEuR2V0U2Vzc2lvblJlcXVlc3QaEy5sYW5ld2F5LnYxLlNlc3Npb24SUQoMTGlzdFNlc3Npb25zEh8ubGFuZXdheS52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiAubGFuZXdheS52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZRJGCg1VcGRhdGVTZXNzaW9uEiAubGFuZXdheS52MS5VcGRhdGVTZXNzaW9uUmVxdWVzdBoTLmxhbmV3YXkudjEuU2Vzc2lvbhJRCgxSZXNldFNlc3Npb24SHy5sYW5ld2F5LnYxLlJlc2V0U2Vzc2lvblJlcXVlc3QaIC5sYW5ld2F5LnYxLlJlc2V0U2Vzc2lvblJlc3BvbnNlElQKDURlbGV0ZVNlc3Npb24SIC5sYW5ld2F5LnYxLkRlbGV0ZVNlc3Npb25SZXF1ZXN0GiEubGFuZXdheS52MS5EZWxldGVTZXNzaW9uUmVzcG9uc2USTgoLTGlzdEVudHJpZXMSHi5sYW5ld2F5LnYxLkxpc3RFbnRyaWVzUmVxdWVzdBofLmxhbmV3YXkudjEuTGlzdEVudHJpZXNSZXNwb25zZRJICglSZWFkRW50cnkSHC5sYW5ld2F5LnYxLlJlYWRFbnRyeVJlcXVlc3QaHS5sYW5ld2F5LnYxLlJlYWRFbnRyeVJlc3BvbnNlElYKDUV4cG9ydFNlc3Npb24SIC5sYW5ld2F5LnYxLkV4cG9ydFNlc3Npb25SZXF1ZXN0GiEubGFuZXdheS52MS5FeHBvcnRTZXNzaW9uUmVzcG9uc2UwARJWCg1JbXBvcnRTZXNzaW9uEiAubGFuZXdheS52MS5JbXBvcnRTZXNzaW9uUmVxdWVzdBohLmxhbmV3YXkudjEuSW1wb3J0U2Vzc2lvblJlc3BvbnNlKAFCMAoKbGFuZXdheS52MVABWiBsYW5ld2F5L2dlbi9sYW5ld2F5L3YxO2xhbmV3YXl2MWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_laneway_v1_agent, file_laneway_v1_event, file_laneway_v1_run]);
+  fileDesc("ChhsYW5ld2F5L3YxL3Nlc3Npb24ucHJvdG8SCmxhbmV3YXkudjEilQUKB1Nlc3Npb24SEwoLc2Vzc2lvbl9rZXkYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIQCghhZ2VudF9pZBgDIAEoCRINCgVsYWJlbBgEIAEoCRIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3ChNsYXN0X2ludGVyYWN0aW9uX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hY3RpdmVfcnVuX2lkGAcgASgJEhMKC3F1ZXVlZF9ydW5zGAggASgFEhMKC2xhc3RfcnVuX2lkGAkgASgJEigKCmxhc3Rfc3RhdGUYCiABKA4yFC5sYW5ld2F5LnYxLlJ1blN0YXRlEg0KBW1vZGVsGAsgASgJEisKCHRoaW5raW5nGAwgASgOMhkubGFuZXdheS52MS5UaGlua2luZ0xldmVsEiYKB3ZlcmJvc2UYDSABKA4yFS5sYW5ld2F5LnYxLlZlcmJvc2l0eRIyCglyZWFzb25pbmcYDiABKA4yHy5sYW5ld2F5LnYxLlJlYXNvbmluZ1Zpc2liaWxpdHkSEgoFdHJhY2UYDyABKAhIAIgBARIpCgpxdWV1ZV9tb2RlGBAgASgOMhUubGFuZXdheS52MS5RdWV1ZU1vZGUSIAoFdXNhZ2UYESABKAsyES5sYW5ld2F5LnYxLlVzYWdlEhYKDmNvbnRleHRfdG9rZW5zGBIgASgDEhMKC2NvbXBhY3Rpb25zGBMgASgFEg4KBnBpbm5lZBgUIAEoCBIQCghhcmNoaXZlZBgVIAEoCBIaChJwYXJlbnRfc2Vzc2lvbl9rZXkYFiABKAlCCAoGX3RyYWNlIigKEUdldFNlc3Npb25SZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJIjwKE0xpc3RTZXNzaW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVgoUTGlzdFNlc3Npb25zUmVzcG9uc2USJQoIc2Vzc2lvbnMYASADKAsyEy5sYW5ld2F5LnYxLlNlc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIm0KFFVwZGF0ZVNlc3Npb25SZXF1ZXN0EiQKB3Nlc3Npb24YASABKAsyEy5sYW5ld2F5LnYxLlNlc3Npb24SLwoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIjkKE1Jlc2V0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkSDQoFZm9yY2UYAiABKAgiLwoUUmVzZXRTZXNzaW9uUmVzcG9uc2USFwoPYWJvcnRlZF9ydW5faWRzGAEgAygJIjoKFERlbGV0ZVNlc3Npb25SZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJEg0KBWZvcmNlGAIgASgIIjAKFURlbGV0ZVNlc3Npb25SZXNwb25zZRIXCg9hYm9ydGVkX3J1bl9pZHMYASADKAkiYwoSRm9ya1Nlc3Npb25SZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJEhAKCGVudHJ5X2lkGAIgASgJEhcKD25ld19zZXNzaW9uX2tleRgDIAEoCRINCgVsYWJlbBgEIAEoCSJfChNGb3JrU2Vzc2lvblJlc3BvbnNlEiQKB3Nlc3Npb24YASABKAsyEy5sYW5ld2F5LnYxLlNlc3Npb24SDwoHZW50cmllcxgCIAEoBRIRCglkdXBsaWNhdGUYAyABKAgirwMKBUVudHJ5EhAKCGVudHJ5X2lkGAEgASgJEhcKD3BhcmVudF9lbnRyeV9pZBgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZydW5faWQYBCABKAkSJQoEdXNlchgFIAEoCzIVLmxhbmV3YXkudjEuVXNlckVudHJ5SAASLwoJYXNzaXN0YW50GAYgASgLMhoubGFuZXdheS52MS5Bc3Npc3RhbnRFbnRyeUgAEjIKC3Rvb2xfcmVzdWx0GAcgASgLMhsubGFuZXdheS52MS5Ub29sUmVzdWx0RW50cnlIABIxCgpjb21wYWN0aW9uGAggASgLMhsubGFuZXdheS52MS5Db21wYWN0aW9uRW50cnlIABInCgVyZXNldBgJIAEoCzIWLmxhbmV3YXkudjEuUmVzZXRFbnRyeUgAEikKBmN1c3RvbRgKIAEoCzIXLmxhbmV3YXkudjEuQ3VzdG9tRW50cnlIABIRCgl0cnVuY2F0ZWQYCyABKAgSEwoLdG90YWxfYnl0ZXMYDCABKANCBgoEYm9keSJSChNBdHRhY2htZW50UmVmZXJlbmNlEgwKBG5hbWUYASABKAkSEQoJbWltZV90eXBlGAIgASgJEgwKBGhhc2gYAyABKAkSDAoEc2l6ZRgEIAEoAyJeCgxDb250ZW50QmxvY2sSDgoEdGV4dBgBIAEoCUgAEjUKCmF0dGFjaG1lbnQYAiABKAsyHy5sYW5ld2F5LnYxLkF0dGFjaG1lbnRSZWZlcmVuY2VIAEIHCgVibG9jayJBCghUb29sQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSFgoOYXJndW1lbnRzX2pzb24YAyABKAkiaQoOQXNzaXN0YW50QmxvY2sSDgoEdGV4dBgBIAEoCUgAEhMKCXJlYXNvbmluZxgCIAEoCUgAEikKCXRvb2xfY2FsbBgDIAEoCzIULmxhbmV3YXkudjEuVG9vbENhbGxIAEIHCgVibG9jayI2CglVc2VyRW50cnkSKQoHY29udGVudBgBIAMoCzIYLmxhbmV3YXkudjEuQ29udGVudEJsb2NrIsEBCg5Bc3Npc3RhbnRFbnRyeRISCgptZXNzYWdlX2lkGAEgASgJEisKB2NvbnRlbnQYAiADKAsyGi5sYW5ld2F5LnYxLkFzc2lzdGFudEJsb2NrEhAKCHByb3ZpZGVyGAMgASgJEg0KBW1vZGVsGAQgASgJEiAKBXVzYWdlGAUgASgLMhEubGFuZXdheS52MS5Vc2FnZRITCgtzdG9wX3JlYXNvbhgGIAEoCRIWCg5yZXNwb25zZV9tb2RlbBgHIAEoCSKXAQoPVG9vbFJlc3VsdEVudHJ5Eg8KB2NhbGxfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIpCgdjb250ZW50GAMgAygLMhgubGFuZXdheS52MS5Db250ZW50QmxvY2sSEAoIaXNfZXJyb3IYBCABKAgSKAoHb3V0Y29tZRgFIAEoDjIXLmxhbmV3YXkudjEuVG9vbE91dGNvbWUiVgoPQ29tcGFjdGlvbkVudHJ5Eg8KB3N1bW1hcnkYASABKAkSGwoTZmlyc3Rfa2VwdF9lbnRyeV9pZBgCIAEoCRIVCg10b2tlbnNfYmVmb3JlGAMgASgDIikKClJlc2V0RW50cnkSGwoTZmlyc3Rfa2VwdF9lbnRyeV9pZBgBIAEoCSJCCgtDdXN0b21FbnRyeRIMCgR0eXBlGAEgASgJEiUKBGRhdGEYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IlAKEkxpc3RFbnRyaWVzUmVxdWVzdBITCgtzZXNzaW9uX2tleRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJSChNMaXN0RW50cmllc1Jlc3BvbnNlEiIKB2VudHJpZXMYASADKAsyES5sYW5ld2F5LnYxLkVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJXChBSZWFkRW50cnlSZXF1ZXN0EhMKC3Nlc3Npb25fa2V5GAEgASgJEhAKCGVudHJ5X2lkGAIgASgJEgwKBHBhcnQYAyABKAUSDgoGb2Zmc2V0GAQgASgDIksKEVJlYWRFbnRyeVJlc3BvbnNlEgwKBHRleHQYASABKAkSEwoLbmV4dF9vZmZzZXQYAiABKAMSEwoLdG90YWxfYnl0ZXMYAyABKAMiKwoURXhwb3J0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkiPQoVRXhwb3J0U2Vzc2lvblJlc3BvbnNlEgwKBGxpbmUYASABKAkSFgoObGluZV9jb250aW51ZXMYAiABKAgiUQoUSW1wb3J0U2Vzc2lvblJlcXVlc3QSEwoLc2Vzc2lvbl9rZXkYASABKAkSDAoEbGluZRgCIAEoCRIWCg5saW5lX2NvbnRpbnVlcxgDIAEoCCJOChVJbXBvcnRTZXNzaW9uUmVzcG9uc2USJAoHc2Vzc2lvbhgBIAEoCzITLmxhbmV3YXkudjEuU2Vzc2lvbhIPCgdlbnRyaWVzGAIgASgFKpcBChNSZWFzb25pbmdWaXNpYmlsaXR5EiQKIFJFQVNPTklOR19WSVNJQklMSVRZX1VOU1BFQ0lGSUVEEAASHAoYUkVBU09OSU5HX1ZJU0lCSUxJVFlfT0ZGEAESGwoXUkVBU09OSU5HX1ZJU0lCSUxJVFlfT04QAhIfChtSRUFTT05JTkdfVklTSUJJTElUWV9TVFJFQU0QAzKwBgoOU2Vzc2lvblNlcnZpY2USQAoKR2V0U2Vzc2lvbhIdLmxhbmV3YXkudjEuR2V0U2Vzc2lvblJlcXVlc3QaEy5sYW5ld2F5LnYxLlNlc3Npb24SUQoMTGlzdFNlc3Npb25zEh8ubGFuZXdheS52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiAubGFuZXdheS52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZRJGCg1VcGRhdGVTZXNzaW9uEiAubGFuZXdheS52MS5VcGRhdGVTZXNzaW9uUmVxdWVzdBoTLmxhbmV3YXkudjEuU2Vzc2lvbhJRCgxSZXNldFNlc3Npb24SHy5sYW5ld2F5LnYxLlJlc2V0U2Vzc2lvblJlcXVlc3QaIC5sYW5ld2F5LnYxLlJlc2V0U2Vzc2lvblJlc3BvbnNlElQKDURlbGV0ZVNlc3Npb24SIC5sYW5ld2F5LnYxLkRlbGV0ZVNlc3Npb25SZXF1ZXN0GiEubGFuZXdheS52MS5EZWxldGVTZXNzaW9uUmVzcG9uc2USTgoLRm9ya1Nlc3Npb24SHi5sYW5ld2F5LnYxLkZvcmtTZXNzaW9uUmVxdWVzdBofLmxhbmV3YXkudjEuRm9ya1Nlc3Npb25SZXNwb25zZRJOCgtMaXN0RW50cmllcxIeLmxhbmV3YXkudjEuTGlzdEVudHJpZXNSZXF1ZXN0Gh8ubGFuZXdheS52MS5MaXN0RW50cmllc1Jlc3BvbnNlEkgKCVJlYWRFbnRyeRIcLmxhbmV3YXkudjEuUmVhZEVudHJ5UmVxdWVzdBodLmxhbmV3YXkudjEuUmVhZEVudHJ5UmVzcG9uc2USVgoNRXhwb3J0U2Vzc2lvbhIgLmxhbmV3YXkudjEuRXhwb3J0U2Vzc2lvblJlcXVlc3QaIS5sYW5ld2F5LnYxLkV4cG9ydFNlc3Npb25SZXNwb25zZTABElYKDUltcG9ydFNlc3Npb24SIC5sYW5ld2F5LnYxLkltcG9ydFNlc3Npb25SZXF1ZXN0GiEubGFuZXdheS52MS5JbXBvcnRTZXNzaW9uUmVzcG9uc2UoAUIwCgpsYW5ld2F5LnYxUAFaIGxhbmV3YXkvZ2VuL2xhbmV3YXkvdjE7bGFuZXdheXYxYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp, file_laneway_v1_agent, file_laneway_v1_event, file_laneway_v1_run]);
 
 /**
  * A conversation: one key, one transcript, at most one running run.
@@ -177,7 +177,7 @@ export type Session = Message<"laneway.v1.Session"> & {
   archived: boolean;
 
   /**
-   * The session that this one was forked from or started by. Empty means none.
+   * The session that this one was forked from; it may be gone by now. Empty means none.
    *
    * @generated from field: string parent_session_key = 22;
    */
@@ -398,6 +398,85 @@ export const DeleteSessionResponseSchema: GenMessage<DeleteSessionResponse> = /*
   messageDesc(file_laneway_v1_session, 8);
 
 /**
+ * Which session to fork, and where.
+ *
+ * @generated from message laneway.v1.ForkSessionRequest
+ */
+export type ForkSessionRequest = Message<"laneway.v1.ForkSessionRequest"> & {
+  /**
+   * The session to copy from. Required, else INVALID_ARGUMENT, FIELD_INVALID.
+   *
+   * @generated from field: string session_key = 1;
+   */
+  sessionKey: string;
+
+  /**
+   * The last entry that is copied, of this session's current transcript. Empty means the newest one. At a tool call
+   * whose result comes later, the model is told that the result is missing.
+   *
+   * @generated from field: string entry_id = 2;
+   */
+  entryId: string;
+
+  /**
+   * The key of the new session. Empty means one that the server makes, agent:<agent id>:fork:<uuid>: then each call makes
+   * another session.
+   *
+   * @generated from field: string new_session_key = 3;
+   */
+  newSessionKey: string;
+
+  /**
+   * A name for people, of the new session. Empty means none. At most 512 bytes.
+   *
+   * @generated from field: string label = 4;
+   */
+  label: string;
+};
+
+/**
+ * Describes the message laneway.v1.ForkSessionRequest.
+ * Use `create(ForkSessionRequestSchema)` to create a new message.
+ */
+export const ForkSessionRequestSchema: GenMessage<ForkSessionRequest> = /*@__PURE__*/
+  messageDesc(file_laneway_v1_session, 9);
+
+/**
+ * What a fork has made.
+ *
+ * @generated from message laneway.v1.ForkSessionResponse
+ */
+export type ForkSessionResponse = Message<"laneway.v1.ForkSessionResponse"> & {
+  /**
+   * The new session; `parent_session_key` says where it comes from.
+   *
+   * @generated from field: laneway.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+
+  /**
+   * How many entries were copied. 0 for a duplicate.
+   *
+   * @generated from field: int32 entries = 2;
+   */
+  entries: number;
+
+  /**
+   * True if an earlier call has made it.
+   *
+   * @generated from field: bool duplicate = 3;
+   */
+  duplicate: boolean;
+};
+
+/**
+ * Describes the message laneway.v1.ForkSessionResponse.
+ * Use `create(ForkSessionResponseSchema)` to create a new message.
+ */
+export const ForkSessionResponseSchema: GenMessage<ForkSessionResponse> = /*@__PURE__*/
+  messageDesc(file_laneway_v1_session, 10);
+
+/**
  * One entry of a transcript. The entries form a tree; the model sees the path from the root to the newest one.
  *
  * @generated from message laneway.v1.Entry
@@ -506,7 +585,7 @@ export type Entry = Message<"laneway.v1.Entry"> & {
  * Use `create(EntrySchema)` to create a new message.
  */
 export const EntrySchema: GenMessage<Entry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 9);
+  messageDesc(file_laneway_v1_session, 11);
 
 /**
  * A file that stands in a transcript; its bytes are kept once for all entries that name it.
@@ -548,7 +627,7 @@ export type AttachmentReference = Message<"laneway.v1.AttachmentReference"> & {
  * Use `create(AttachmentReferenceSchema)` to create a new message.
  */
 export const AttachmentReferenceSchema: GenMessage<AttachmentReference> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 10);
+  messageDesc(file_laneway_v1_session, 12);
 
 /**
  * One piece of a user's message or of a tool's result.
@@ -585,7 +664,7 @@ export type ContentBlock = Message<"laneway.v1.ContentBlock"> & {
  * Use `create(ContentBlockSchema)` to create a new message.
  */
 export const ContentBlockSchema: GenMessage<ContentBlock> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 11);
+  messageDesc(file_laneway_v1_session, 13);
 
 /**
  * A tool call that the model asked for.
@@ -620,7 +699,7 @@ export type ToolCall = Message<"laneway.v1.ToolCall"> & {
  * Use `create(ToolCallSchema)` to create a new message.
  */
 export const ToolCallSchema: GenMessage<ToolCall> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 12);
+  messageDesc(file_laneway_v1_session, 14);
 
 /**
  * One piece of a model's message.
@@ -665,7 +744,7 @@ export type AssistantBlock = Message<"laneway.v1.AssistantBlock"> & {
  * Use `create(AssistantBlockSchema)` to create a new message.
  */
 export const AssistantBlockSchema: GenMessage<AssistantBlock> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 13);
+  messageDesc(file_laneway_v1_session, 15);
 
 /**
  * A message of the user.
@@ -686,7 +765,7 @@ export type UserEntry = Message<"laneway.v1.UserEntry"> & {
  * Use `create(UserEntrySchema)` to create a new message.
  */
 export const UserEntrySchema: GenMessage<UserEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 14);
+  messageDesc(file_laneway_v1_session, 16);
 
 /**
  * A message of the model.
@@ -750,7 +829,7 @@ export type AssistantEntry = Message<"laneway.v1.AssistantEntry"> & {
  * Use `create(AssistantEntrySchema)` to create a new message.
  */
 export const AssistantEntrySchema: GenMessage<AssistantEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 15);
+  messageDesc(file_laneway_v1_session, 17);
 
 /**
  * The result of a tool call, as the model is told.
@@ -799,7 +878,7 @@ export type ToolResultEntry = Message<"laneway.v1.ToolResultEntry"> & {
  * Use `create(ToolResultEntrySchema)` to create a new message.
  */
 export const ToolResultEntrySchema: GenMessage<ToolResultEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 16);
+  messageDesc(file_laneway_v1_session, 18);
 
 /**
  * A summary that stands for the entries before `first_kept_entry_id`. Not written until compaction is available.
@@ -834,7 +913,7 @@ export type CompactionEntry = Message<"laneway.v1.CompactionEntry"> & {
  * Use `create(CompactionEntrySchema)` to create a new message.
  */
 export const CompactionEntrySchema: GenMessage<CompactionEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 17);
+  messageDesc(file_laneway_v1_session, 19);
 
 /**
  * A fresh start.
@@ -855,7 +934,7 @@ export type ResetEntry = Message<"laneway.v1.ResetEntry"> & {
  * Use `create(ResetEntrySchema)` to create a new message.
  */
 export const ResetEntrySchema: GenMessage<ResetEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 18);
+  messageDesc(file_laneway_v1_session, 20);
 
 /**
  * Something that only its writer understands.
@@ -883,7 +962,7 @@ export type CustomEntry = Message<"laneway.v1.CustomEntry"> & {
  * Use `create(CustomEntrySchema)` to create a new message.
  */
 export const CustomEntrySchema: GenMessage<CustomEntry> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 19);
+  messageDesc(file_laneway_v1_session, 21);
 
 /**
  * Whose entries to list.
@@ -919,7 +998,7 @@ export type ListEntriesRequest = Message<"laneway.v1.ListEntriesRequest"> & {
  * Use `create(ListEntriesRequestSchema)` to create a new message.
  */
 export const ListEntriesRequestSchema: GenMessage<ListEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 20);
+  messageDesc(file_laneway_v1_session, 22);
 
 /**
  * A page of entries.
@@ -947,7 +1026,7 @@ export type ListEntriesResponse = Message<"laneway.v1.ListEntriesResponse"> & {
  * Use `create(ListEntriesResponseSchema)` to create a new message.
  */
 export const ListEntriesResponseSchema: GenMessage<ListEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 21);
+  messageDesc(file_laneway_v1_session, 23);
 
 /**
  * Which text to read, from where.
@@ -991,7 +1070,7 @@ export type ReadEntryRequest = Message<"laneway.v1.ReadEntryRequest"> & {
  * Use `create(ReadEntryRequestSchema)` to create a new message.
  */
 export const ReadEntryRequestSchema: GenMessage<ReadEntryRequest> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 22);
+  messageDesc(file_laneway_v1_session, 24);
 
 /**
  * A piece of a text.
@@ -1026,7 +1105,7 @@ export type ReadEntryResponse = Message<"laneway.v1.ReadEntryResponse"> & {
  * Use `create(ReadEntryResponseSchema)` to create a new message.
  */
 export const ReadEntryResponseSchema: GenMessage<ReadEntryResponse> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 23);
+  messageDesc(file_laneway_v1_session, 25);
 
 /**
  * Which session to export.
@@ -1047,7 +1126,7 @@ export type ExportSessionRequest = Message<"laneway.v1.ExportSessionRequest"> & 
  * Use `create(ExportSessionRequestSchema)` to create a new message.
  */
 export const ExportSessionRequestSchema: GenMessage<ExportSessionRequest> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 24);
+  messageDesc(file_laneway_v1_session, 26);
 
 /**
  * One line of an export, or a piece of one.
@@ -1076,7 +1155,7 @@ export type ExportSessionResponse = Message<"laneway.v1.ExportSessionResponse"> 
  * Use `create(ExportSessionResponseSchema)` to create a new message.
  */
 export const ExportSessionResponseSchema: GenMessage<ExportSessionResponse> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 25);
+  messageDesc(file_laneway_v1_session, 27);
 
 /**
  * One line of an export, or a piece of one.
@@ -1112,7 +1191,7 @@ export type ImportSessionRequest = Message<"laneway.v1.ImportSessionRequest"> & 
  * Use `create(ImportSessionRequestSchema)` to create a new message.
  */
 export const ImportSessionRequestSchema: GenMessage<ImportSessionRequest> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 26);
+  messageDesc(file_laneway_v1_session, 28);
 
 /**
  * What an import has made.
@@ -1140,7 +1219,7 @@ export type ImportSessionResponse = Message<"laneway.v1.ImportSessionResponse"> 
  * Use `create(ImportSessionResponseSchema)` to create a new message.
  */
 export const ImportSessionResponseSchema: GenMessage<ImportSessionResponse> = /*@__PURE__*/
-  messageDesc(file_laneway_v1_session, 27);
+  messageDesc(file_laneway_v1_session, 29);
 
 /**
  * How the model's reasoning is shown. Whoever names the kind `reasoning` in SubscribeRequest.streams gets it always, and
@@ -1253,6 +1332,23 @@ export const SessionService: GenService<{
     methodKind: "unary";
     input: typeof DeleteSessionRequestSchema;
     output: typeof DeleteSessionResponseSchema;
+  },
+  /**
+   * Makes a new session that goes on from an entry of another one: the entries from the first one to that one are copied,
+   * under new ids, with their times and runs, and so is what UpdateSession has set of models and of what is shown. It
+   * has used nothing yet. The runs of the other session go on as they are, and later changes of one session are not seen
+   * in the other; its attachments stay while either of them is there. Allowed at any time, of archived sessions too.
+   * With `new_session_key` it is safe to repeat: a session that was forked from this one (and at this entry, where one
+   * is named) is answered as it stands, with `duplicate`. NOT_FOUND: SESSION_NOT_FOUND, ENTRY_NOT_FOUND, AGENT_NOT_FOUND.
+   * INVALID_ARGUMENT: FIELD_INVALID on `new_session_key` (another session has it, or it belongs to another agent), on
+   * `entry_id` (more than 20,000 entries or 64 MiB would be copied), SESSION_KEY_MALFORMED.
+   *
+   * @generated from rpc laneway.v1.SessionService.ForkSession
+   */
+  forkSession: {
+    methodKind: "unary";
+    input: typeof ForkSessionRequestSchema;
+    output: typeof ForkSessionResponseSchema;
   },
   /**
    * Lists the entries of a session's transcript, oldest first. NOT_FOUND: SESSION_NOT_FOUND.

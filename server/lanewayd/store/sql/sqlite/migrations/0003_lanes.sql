@@ -39,3 +39,38 @@ CREATE TABLE audit_keys (
     key_no INTEGER PRIMARY KEY CHECK (key_no = 0),
     secret BLOB NOT NULL
 ) STRICT;
+
+-- Sessions that are forked, begun anew by their reset policy, put away and removed.
+
+-- `started_at`: when the current session id began, the clock of the daily reset. `updated_at`: when anything happened in
+-- the session last, the clock of retention. `channel`: that of the last message that had one; '' = none ever had.
+-- `archived`: 0 no, 1 by a user, 2 by retention.
+ALTER TABLE sessions ADD COLUMN started_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN updated_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN channel TEXT NOT NULL DEFAULT '';
+UPDATE sessions SET started_at = created_at, updated_at = last_interaction_at;
+
+-- Where a forked session comes from: the key, and the entry up to which it was copied; '' = it is no fork.
+ALTER TABLE sessions ADD COLUMN parent_session_key TEXT NOT NULL DEFAULT '';
+ALTER TABLE sessions ADD COLUMN forked_at_entry_id TEXT NOT NULL DEFAULT '';
+
+-- Files that the copied entries of a fork name; those of its own messages are in `attachments`.
+CREATE TABLE session_blobs (
+    session_id TEXT NOT NULL,
+    blob_hash TEXT NOT NULL,
+    PRIMARY KEY (session_id, blob_hash)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX session_blobs_by_blob ON session_blobs (blob_hash);
+
+-- Transcripts whose key has gone on to another session id; they wait for retention.
+CREATE TABLE past_transcripts (
+    session_id TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    session_key TEXT NOT NULL,
+    agent_id TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX past_transcripts_by_key ON past_transcripts (tenant, session_key);
