@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lanewayd.queueing.options import options_of
 from lanewayd.records import QueueMode, RunRequest
 
 COLLECTED_TITLE = "[Messages that came while you were at work]"
@@ -46,30 +47,11 @@ def collectable(host: RunRequest, behind: Sequence[RunRequest]) -> int:
 
 def _asks_the_same(host: RunRequest, other: RunRequest) -> bool:
     """Nothing but the text differs in what a run obeys, and both go the same way."""
-    return _options(host) == _options(other) and not other.response_schema_json
+    return _obeyed(host) == _obeyed(other) and not other.response_schema_json
 
 
-def _options(request: RunRequest) -> tuple[object, ...]:
-    return (
-        request.agent_id,
-        request.lane,
-        request.model,
-        request.thinking,
-        request.timeout_s,
-        request.max_turns,
-        request.max_output_tokens,
-        request.temperature,
-        request.seed,
-        request.extra_system_prompt,
-        request.response_schema_json,
-        request.tools_allow,
-        request.tools_deny,
-        request.parent_run_id,
-        request.channel,
-        request.to,
-        request.account_id,
-        request.thread_id,
-    )
+def _obeyed(request: RunRequest) -> tuple[object, ...]:
+    return (*options_of(request), request.lane, request.timeout_s, request.max_turns, request.response_schema_json)
 
 
 def collected_prompt(messages: Sequence[WaitingMessage], dropped: DroppedMessages) -> str:
