@@ -1,8 +1,10 @@
 """Streams and connections of the HTTP provider, with both transports: in time, used again, never leaked."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 
+import httpx
 import pytest
 from tests.fakes.model_server import DONE, Answer, ModelServer, delta, gzipped, text_answer, wire
 from tests.providers.calling import (
@@ -14,8 +16,10 @@ from tests.providers.calling import (
     text_of,
 )
 
-from lanewayd.providers.http_provider import HttpService
+from lanewayd.clock import SystemClock
+from lanewayd.providers.http_provider import HttpProvider, HttpService
 from lanewayd.providers.interface import Done, TextDelta
+from lanewayd.providers.openai_chat.dialect import OpenAIChat
 
 
 async def test_a_compressed_answer_streams_byte_by_byte(server: ModelServer, make_provider: MakeProvider) -> None:
@@ -134,3 +138,49 @@ async def test_the_answer_text_is_exactly_what_was_sent(server: ModelServer, mak
 def test_a_base_url_that_is_no_http_address_is_refused_at_once(base_url: str) -> None:
     with pytest.raises(ValueError, match="base_url of provider acme"):
         HttpService("acme", base_url)
+
+
+class HeldClosing(httpx.AsyncBaseTransport, httpx.AsyncByteStream):
+    """A transport whose one answer never goes on, and takes until `let_go` to be closed."""
+
+    def __init__(self) -> None:
+        self.reading = asyncio.Event()
+        self.closing = asyncio.Event()
+        self.let_go = asyncio.Event()
+        self.is_closed = False
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, stream=self, request=request)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield delta(content="x")
+        self.reading.set()
+        await asyncio.Event().wait()
+
+    async def aclose(self) -> None:
+        self.closing.set()
+        await self.let_go.wait()
+        self.is_closed = True
+
+
+async def test_a_connection_is_given_back_although_its_call_is_cancelled_again_meanwhile() -> None:
+    """A close that is broken off leaves the connection in the pool of the stock transport, in use for ever."""
+    transport = HeldClosing()
+    provider = HttpProvider(
+        service=HttpService("acme", "http://localhost/v1"),
+        dialect=OpenAIChat(new_call_id=lambda: "call_made_up"),
+        clock=SystemClock(),
+        transport=transport,
+    )
+    call = asyncio.ensure_future(events_of(provider))
+    await transport.reading.wait()
+    call.cancel()
+    await transport.closing.wait()
+    call.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not call.done()
+    transport.let_go.set()
+    await asyncio.wait({call})
+    assert (call.cancelled(), transport.is_closed) == (True, True)
+    await provider.close()
