@@ -22,12 +22,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LedgerLimits:
-    """What is kept, and how records are written: at most `batch` together, `interval_s` after the first came."""
+    """What is kept, and how records are written: `interval_s` after the first came, at most `batch` together, so that a
+    run's own write never stands behind more than a millisecond or two of them."""
 
     max_age: timedelta
     max_rows: int
     max_waiting: int = 10_000
-    batch: int = 500
+    batch: int = 100
     interval_s: float = 1.0
     close_s: float = 2.0
     """For what is left at the end."""

@@ -1,12 +1,34 @@
 """Keeping the audit ledger: append at the end, remove at the beginning."""
 
 from collections import defaultdict
-from dataclasses import asdict
+from operator import attrgetter
 
 from lanewayd.audit_records import AuditRecord
 from lanewayd.store.audit_commands import AUDIT_STEP_ROWS, AppendAudit, ProvideAuditKey, PruneAudit
 from lanewayd.store.times import to_us
 from lanewayd.store.transaction import Row, Transaction
+
+_COLUMNS = attrgetter(
+    "tenant",
+    "event_id",
+    "actor",
+    "action",
+    "status",
+    "code",
+    "schema_version",
+    "source_seq",
+    "agent_id",
+    "session_key",
+    "session_id",
+    "run_id",
+    "tool_name",
+    "tool_call",
+    "channel",
+    "account",
+    "conversation",
+    "thread",
+)
+"""As insert_audit_record has them, behind number and time; taken so because runs wait for the writer."""
 
 
 def append_audit(transaction: Transaction, command: AppendAudit) -> None:
@@ -17,7 +39,7 @@ def append_audit(transaction: Transaction, command: AppendAudit) -> None:
     for tenant, records in by_tenant.items():
         transaction.execute("take_audit_numbers", {"tenant": tenant, "records": len(records)})
         first_no = transaction.one("select_audit_ledger", (tenant,))["last_no"] - len(records) + 1
-        rows = (_parameters(record, first_no + index) for index, record in enumerate(records))
+        rows = [(first_no + index, to_us(record.at), *_COLUMNS(record)) for index, record in enumerate(records)]
         transaction.execute_many("insert_audit_record", rows)
     _cut_to_size(transaction, command.max_rows, AUDIT_STEP_ROWS)
 
@@ -51,7 +73,8 @@ def _cut_to_size(transaction: Transaction, max_rows: int, left: int) -> int:
         # The longest ledger pays, down to the length of the second: who does much does not push others out.
         longest, *others = transaction.all("select_audit_ledgers")
         ahead = _length(longest) - (_length(others[0]) if others else 0)
-        removed += _cut(transaction, longest, longest["first_no"] + min(excess - removed, max(1, ahead)))
+        share = -(-(excess - removed) // (1 + len(others)))
+        removed += _cut(transaction, longest, longest["first_no"] + min(excess - removed, max(share, ahead)))
     return removed
 
 
@@ -67,7 +90,3 @@ def _cut(transaction: Transaction, ledger: Row, first_no: int) -> int:
         transaction.execute("delete_audit_records", names)
         transaction.execute("move_audit_ledger", names)
     return removed
-
-
-def _parameters(record: AuditRecord, ledger_no: int) -> dict[str, object]:
-    return {**asdict(record), "at": to_us(record.at), "ledger_no": ledger_no}

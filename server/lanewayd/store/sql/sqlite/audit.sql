@@ -20,12 +20,9 @@ ON CONFLICT (tenant) DO UPDATE SET last_no = last_no + :records;
 -- name: insert_audit_record
 -- Its number has been taken.
 INSERT INTO audit_records (
-    tenant, ledger_no, event_id, at, actor, action, status, code, schema_version, source_seq, agent_id, session_key,
+    ledger_no, at, tenant, event_id, actor, action, status, code, schema_version, source_seq, agent_id, session_key,
     session_id, run_id, tool_name, tool_call, channel, account, conversation, thread
-) VALUES (
-    :tenant, :ledger_no, :event_id, :at, :actor, :action, :status, :code, :schema_version, :source_seq, :agent_id,
-    :session_key, :session_id, :run_id, :tool_name, :tool_call, :channel, :account, :conversation, :thread
-);
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: select_audit_records
 -- Those between two numbers that pass the filters, newest first; '' and [] do not filter.
