@@ -284,9 +284,9 @@ class ModelFacts:
 UNKNOWN_MODEL = ModelFacts()
 
 SCRIPTED_PROVIDER = "scripted"
-"""Plays scripts; understands nothing."""
+"""Plays scripts from home, which are its models, and understands nothing. It always exists and needs no key."""
 LOCAL_PROVIDER = "local"
-"""The embedded model. Both always exist; no settings can take their names."""
+"""The embedded model, in a process of the service's own. It always has this name and needs no key."""
 
 
 @dataclass(frozen=True, slots=True)

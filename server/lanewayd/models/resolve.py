@@ -7,9 +7,6 @@ from enum import StrEnum
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.messages import LOCAL_PROVIDER, SCRIPTED_PROVIDER
 
-"""Plays scripts from home; it always exists and needs no key. Its models are names of scripts, not checked here."""
-"""The embedded model, in a process of the service's own; it always has this name and needs no key."""
-
 DEFAULT_MODELS: Mapping[str, str] = {
     "openai": "gpt-5.2",
     "anthropic": "claude-sonnet-4-6",

@@ -9,7 +9,6 @@ import pytest
 
 from lanewayd.errors import ErrorCode
 from lanewayd.messages import AssistantMessage, FailureClass, RunError, StopReason
-from lanewayd.providers.call_ids import CallIds
 from lanewayd.providers.failure_kinds import kind_of, reason_of
 from lanewayd.providers.failure_texts import class_by_text, is_overflow, is_short_window, observed_tokens
 from lanewayd.providers.failures import (
@@ -21,8 +20,8 @@ from lanewayd.providers.failures import (
     run_error,
     stalled,
 )
-from lanewayd.providers.interface import Failed
-from lanewayd.providers.openai_chat.decode import ChatDecoder
+from lanewayd.providers.interface import Failed, ModelRequest
+from lanewayd.providers.openai_chat.dialect import OpenAIChat
 from lanewayd.providers.transport_faults import fault_before_response, fault_within_response
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -231,7 +230,7 @@ def test_the_size_that_an_overflow_names_is_kept(text: str, size: int) -> None:
     ],
 )
 def test_a_stop_word_for_a_failure_has_its_class(word: str, kind: FailureClass) -> None:
-    decoder = ChatDecoder(provider="acme", model="m", ids=CallIds((), lambda: "c"))
+    decoder = OpenAIChat(new_call_id=lambda: "c").decoder(ModelRequest("m", "", ()), "acme")
     chunk = {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": word}]}
     events = decoder.feed(f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode())
     failed = events[-1]

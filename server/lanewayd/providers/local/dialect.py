@@ -7,7 +7,7 @@ from typing import Any
 from lanewayd.messages import Message, ToolResultMessage, UserMessage
 from lanewayd.providers.call_ids import CallIdFactory
 from lanewayd.providers.images import shown_messages
-from lanewayd.providers.interface import ModelRequest
+from lanewayd.providers.interface import Decoder, ModelRequest
 from lanewayd.providers.local.plain_messages import (
     FOR_OTHERS,
     FOR_THE_EMBEDDED_MODEL,
@@ -15,7 +15,6 @@ from lanewayd.providers.local.plain_messages import (
     plain_messages,
 )
 from lanewayd.providers.local.tool_choice import ToolQuestion, question_about
-from lanewayd.providers.openai_chat.decode import ChatDecoder
 from lanewayd.providers.openai_chat.dialect import UNKNOWN_SERVICE, OpenAIChat
 from lanewayd.providers.openai_chat.encode import encode_request
 
@@ -83,7 +82,7 @@ class LocalChat:
             options.pop("max_tokens", None)
         return encode_request(replace(request, messages=messages, tools=()), UNKNOWN_SERVICE, options)
 
-    def decoder(self, request: ModelRequest, provider: str) -> ChatDecoder:
+    def decoder(self, request: ModelRequest, provider: str) -> Decoder:
         return self._chat.decoder(request, provider)
 
 

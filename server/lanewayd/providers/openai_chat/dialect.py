@@ -2,11 +2,13 @@
 
 from lanewayd.providers.call_ids import CallIdFactory, CallIds
 from lanewayd.providers.endpoint import bearer
-from lanewayd.providers.interface import ModelRequest
-from lanewayd.providers.openai_chat.decode import ChatDecoder
+from lanewayd.providers.interface import Decoder, ModelRequest
+from lanewayd.providers.json_events import JsonEvents
+from lanewayd.providers.openai_chat.decode import ChatAnswer
 from lanewayd.providers.openai_chat.encode import encode_request
 from lanewayd.providers.openai_chat.manners import ChatManners
 from lanewayd.providers.openai_chat.options import has_native_schema
+from lanewayd.providers.stream_decoder import StreamDecoder
 
 UNKNOWN_SERVICE = ChatManners()
 
@@ -37,6 +39,7 @@ class OpenAIChat:
     def encode(self, request: ModelRequest) -> bytes:
         return encode_request(request, self._manners)
 
-    def decoder(self, request: ModelRequest, provider: str) -> ChatDecoder:
+    def decoder(self, request: ModelRequest, provider: str) -> Decoder:
         ids = CallIds(request.messages, self._new_call_id)
-        return ChatDecoder(provider=provider, model=request.model, ids=ids)
+        answer = ChatAnswer(provider=provider, model=request.model, ids=ids)
+        return StreamDecoder(JsonEvents(), answer, provider=provider, model=request.model)

@@ -5,15 +5,14 @@ import json
 from typing import Any
 
 from lanewayd.messages import AssistantMessage, StopReason, UserMessage
-from lanewayd.providers.interface import Done, Failed, ModelRequest, StreamEvent
-from lanewayd.providers.openai_chat.decode import ChatDecoder
+from lanewayd.providers.interface import Decoder, Done, Failed, ModelRequest, StreamEvent
 from lanewayd.providers.openai_chat.dialect import OpenAIChat
 
 REQUEST = ModelRequest("m1", "", (UserMessage("hi"),))
 DONE = b"data: [DONE]\n\n"
 
 
-def new_decoder(request: ModelRequest = REQUEST) -> ChatDecoder:
+def new_decoder(request: ModelRequest = REQUEST) -> Decoder:
     numbers = itertools.count(1)
     return OpenAIChat(new_call_id=lambda: f"made_up_{next(numbers)}").decoder(request, "acme")
 
