@@ -8,15 +8,14 @@ from typing import Any
 
 from lanewayd.errors import ErrorCode
 from lanewayd.messages import AssistantMessage, StopReason, ToolCall, Usage
+from lanewayd.providers.answer import Answer, Part
 from lanewayd.providers.arguments import MAX_CALLS, CallRefused, argument_object, check_size
 from lanewayd.providers.call_ids import CallIds
 from lanewayd.providers.failures import Fault, classify_error_body, fault
 from lanewayd.providers.interface import Done, StreamEvent
 from lanewayd.providers.json_events import JsonEvent, ResponseRefused
 from lanewayd.providers.ollama.encode import THINKING_FIELD
-from lanewayd.providers.openai_chat.answer import Answer
-from lanewayd.providers.openai_chat.chunk_fields import Part
-from lanewayd.providers.openai_chat.reasoning_tags import ReasoningTags
+from lanewayd.providers.reasoning_tags import ReasoningTags
 from lanewayd.providers.response_model import response_model
 from lanewayd.providers.surrogates import SurrogateJoiner
 from lanewayd.providers.usage_fields import count_of

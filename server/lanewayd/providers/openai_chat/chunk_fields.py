@@ -1,9 +1,10 @@
 """Readers of a chat completion chunk's loosely typed fields. Pure; whatever does not fit reads as absent."""
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 from lanewayd.messages import StopReason
+from lanewayd.providers.answer import Part
 
 _PLAIN_FIELDS = frozenset(("content", "role"))
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
@@ -16,14 +17,6 @@ STOP_REASONS: dict[str, StopReason] = {
     "function_call": StopReason.TOOL_USE,
     "length": StopReason.LENGTH,
 }
-
-
-class Part(NamedTuple):
-    """A piece of an answer. `field` is set for reasoning that is to be replayed under it."""
-
-    text: str
-    is_reasoning: bool = False
-    field: str = ""
 
 
 def plain_part_of(chunk: Any) -> tuple[str, str]:

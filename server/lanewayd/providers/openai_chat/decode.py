@@ -5,15 +5,14 @@ from typing import Any
 
 from lanewayd.errors import ErrorCode
 from lanewayd.messages import AssistantMessage, StopReason, ToolCall, Usage
+from lanewayd.providers.answer import Answer, Part
 from lanewayd.providers.arguments import CallRefused
 from lanewayd.providers.call_ids import CallIds
 from lanewayd.providers.failures import Fault, classify_error_body, fault
 from lanewayd.providers.interface import Done, StreamEvent
 from lanewayd.providers.json_events import JsonEvent, ResponseRefused
-from lanewayd.providers.openai_chat.answer import Answer
 from lanewayd.providers.openai_chat.chunk_fields import (
     STOP_REASONS,
-    Part,
     content_of,
     delta_of,
     encrypted_reasoning_of,
@@ -21,9 +20,9 @@ from lanewayd.providers.openai_chat.chunk_fields import (
     plain_part_of,
     reasoning_of,
 )
-from lanewayd.providers.openai_chat.reasoning_tags import ReasoningTags
 from lanewayd.providers.openai_chat.resend import ResendFilter
 from lanewayd.providers.openai_chat.tool_call_assembly import ToolCallAssembly
+from lanewayd.providers.reasoning_tags import ReasoningTags
 from lanewayd.providers.redaction import excerpt
 from lanewayd.providers.response_model import response_model
 from lanewayd.providers.surrogates import SurrogateJoiner

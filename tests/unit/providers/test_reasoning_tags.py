@@ -1,4 +1,4 @@
-"""openai_chat/reasoning_tags.py: what of a text is reasoning, at any chunk boundary."""
+"""reasoning_tags.py: what of a text is reasoning, at any chunk boundary."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanewayd.providers.openai_chat.reasoning_tags import ReasoningTags
+from lanewayd.providers.reasoning_tags import ReasoningTags
 
 
 def split(*chunks: str) -> list[tuple[bool, str]]:

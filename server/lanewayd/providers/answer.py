@@ -1,10 +1,21 @@
-"""The message an answer becomes, block by block, and the events that show it growing. Pure."""
+"""The message an answer becomes, block by block, and the events that show it growing. Pure.
+
+For languages whose answers come as pieces of text and thought, without marks where a block ends.
+"""
 
 import dataclasses
+from typing import NamedTuple
 
 from lanewayd.messages import AssistantBlock, Reasoning, Text, ToolCall
 from lanewayd.providers.interface import BlockEnded, ReasoningDelta, StreamEvent, TextDelta
-from lanewayd.providers.openai_chat.chunk_fields import Part
+
+
+class Part(NamedTuple):
+    """A piece of an answer. `field` is set for reasoning that is to be replayed under it."""
+
+    text: str
+    is_reasoning: bool = False
+    field: str = ""
 
 
 @dataclasses.dataclass(slots=True)
