@@ -265,6 +265,14 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions a list shows; None does not filter."""
+
+    archived: bool | None = None
+    pinned: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionPatch:
     """What one update changes: the fields of Session and SessionSettings that `paths` names get the values that stand
     here, the others stay as they are."""

@@ -67,6 +67,11 @@ def is_agent_id(text: str) -> bool:
     return AGENT_ID.fullmatch(text) is not None
 
 
+def is_session_type(text: str) -> bool:
+    """Whether `text` is what kind of conversation a session may be."""
+    return text in ("direct", "group", "thread")
+
+
 def is_variable(text: str) -> bool:
     """Whether `text` may name an environment variable."""
     return _VARIABLE.fullmatch(text) is not None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lanewayd.settings_models import AgentsSettings, AuthSettings, ModelsSettings
-from lanewayd.settings_rules import MIB, is_store_url, is_variable, later, section, setting
+from lanewayd.settings_rules import MIB, entries, is_session_type, is_store_url, is_variable, later, section, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,27 @@ class WriteLockSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResetSettings:
+    """What ends a session by itself: the next message begins a new one under its key."""
+
+    mode: str = setting("none", choices=("none", "daily", "idle"))
+    at_hour: int = setting(4, low=0, high=23)
+    """Of mode daily, on the clock of the host."""
+    idle_minutes: int | None = setting(None, low=1)
+    """Since a user's last message. None: in mode idle 60. In mode daily too, if set: whichever comes first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
     """Sessions."""
 
+    reset: ResetSettings = section(ResetSettings)
+    reset_by_type: Mapping[str, ResetSettings] = entries(
+        names=is_session_type, name_expectation="direct, group or thread"
+    )
+    """Instead of `reset`, for these sessions."""
+    reset_by_channel: Mapping[str, ResetSettings] = field(default_factory=dict)
+    """Instead of both, for messages of these channels."""
     write_lock: WriteLockSettings = section(WriteLockSettings)
 
 

@@ -39,6 +39,10 @@ class FakeClock:
     def monotonic(self) -> float:
         return self._elapsed_s
 
+    def leap(self, span: timedelta) -> None:
+        """Only the time of day goes on, as after somebody has set the clock: nothing that sleeps wakes."""
+        self._start += span
+
     async def sleep(self, delay_s: float) -> None:
         if delay_s <= 0:
             await asyncio.sleep(0)

@@ -11,7 +11,7 @@ from tests.fakes.rpc_rows import ACCEPTED_AT, STORE_ID, make_run, make_session
 from lanewayd.audit_records import AuditFilter, AuditRecord
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.events import StoredEvent
-from lanewayd.records import Entry, Run, RunState, Session, SessionPatch
+from lanewayd.records import Entry, Run, RunState, Session, SessionFilter, SessionPatch
 from lanewayd.runs.interface import (
     AbortReceipt,
     LaneStatus,
@@ -175,7 +175,9 @@ class FakeSessions:
                 return session
         raise LanewayError(ErrorCode.SESSION_NOT_FOUND, f"There is no session {session_key}.")
 
-    async def list(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> Sequence[Session]:
+    async def list(
+        self, tenant: str, which: SessionFilter, *, before: tuple[datetime, str] | None, limit: int
+    ) -> Sequence[Session]:
         ordered = sorted(self.stored, key=lambda session: session.session_key)
         ordered.sort(key=lambda session: session.last_interaction_at, reverse=True)
         places = [(session.last_interaction_at, session.session_key) for session in ordered]

@@ -20,7 +20,7 @@ from tests.fakes.store_commands import (
     start_run,
 )
 
-from lanewayd.records import EntryKind, NewEntry, RunState
+from lanewayd.records import EntryKind, NewEntry, RunState, SessionFilter
 from lanewayd.store.interface import EventPage, ResetSession, RunChange, RunFilter, StartRun, Store
 
 
@@ -35,7 +35,7 @@ async def test_rows_of_another_tenant_do_not_exist(store: Store) -> None:
     assert await store.runs("other", RunFilter(), before_no=None, limit=10) == []
     assert await store.runs("other", RunFilter(session_key=SESSION), before_no=None, limit=10) == []
     assert await store.session("other", SESSION) is None
-    assert await store.sessions("other", before=None, limit=10) == []
+    assert await store.sessions("other", SessionFilter(), before=None, limit=10) == []
     assert await store.entries("other", SESSION, after_no=0, limit=10) == []
     assert await store.run_events("other", "r1", after_seq=0, limit=10) is None
     assert (await store.session_events("other", SESSION, after=0, limit=10)).events == ()
@@ -99,11 +99,11 @@ async def test_sessions_are_listed_newest_interaction_first_page_by_page(store: 
         await store.accept(accept_run(f"r{number}", key, now=NOW + timedelta(minutes=number // 2)))
     seen: list[str] = []
     before = None
-    while page := await store.sessions(TENANT, before=before, limit=2):
+    while page := await store.sessions(TENANT, SessionFilter(), before=before, limit=2):
         seen += [session.session_key for session in page]
         before = (page[-1].last_interaction_at, page[-1].session_key)
     assert seen == ["e", "c", "d", "a", "b"]
-    assert (await store.sessions(TENANT, before=None, limit=1))[0] == await store.session(TENANT, "e")
+    assert (await store.sessions(TENANT, SessionFilter(), before=None, limit=1))[0] == await store.session(TENANT, "e")
 
 
 async def test_entries_chain_to_the_leaf_over_the_runs_of_a_session(store: Store) -> None:

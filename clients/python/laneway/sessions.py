@@ -24,9 +24,11 @@ class SessionCalls:
         answer: session_pb2.Session = await self._caller.repeat(self._stub.GetSession, request)
         return answer
 
-    def list(self) -> AsyncIterator[session_pb2.Session]:
-        """All sessions, those with the newest message first; read page by page while it is iterated."""
-        return self._caller.pages(self._stub.ListSessions, session_pb2.ListSessionsRequest(), "sessions")
+    def list(self, *, archived: bool | None = None, pinned: bool | None = None) -> AsyncIterator[session_pb2.Session]:
+        """All sessions, those with the newest message first; read page by page while it is iterated. `archived` and
+        `pinned`: only those that are so, or are not."""
+        request = session_pb2.ListSessionsRequest(archived=archived, pinned=pinned)
+        return self._caller.pages(self._stub.ListSessions, request, "sessions")
 
     async def update(  # noqa: PLR0913 - what can be set of a session
         self,

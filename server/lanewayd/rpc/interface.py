@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from lanewayd.audit_records import AuditFilter, AuditRecord
 from lanewayd.events import StoredEvent
-from lanewayd.records import Entry, Run, RunState, Session, SessionPatch
+from lanewayd.records import Entry, Run, RunState, Session, SessionFilter, SessionPatch
 from lanewayd.runs.interface import AbortReceipt, LaneStatus, NewMessage, Progress, Snapshot, WaitResult
 from lanewayd.runs.looks import Look
 
@@ -101,7 +101,9 @@ class Sessions(Protocol):
 
     async def get(self, tenant: str, session_key: str) -> Session: ...
 
-    async def list(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> Sequence[Session]: ...
+    async def list(
+        self, tenant: str, which: SessionFilter, *, before: tuple[datetime, str] | None, limit: int
+    ) -> Sequence[Session]: ...
 
     async def update(self, tenant: str, session_key: str, patch: SessionPatch) -> Session:
         """The session after it. Raises AGENT_NOT_FOUND, MODEL_UNKNOWN, MODEL_NOT_CONFIGURED, FIELD_INVALID."""

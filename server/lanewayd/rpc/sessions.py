@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 
 from laneway.v1 import session_pb2
-from lanewayd.records import Entry, Session
+from lanewayd.records import Entry, Session, SessionFilter
 from lanewayd.rpc.entry_convert import entry_message, read_piece
 from lanewayd.rpc.imports import ImportSlots, import_lines
 from lanewayd.rpc.interface import Sessions
@@ -33,9 +33,14 @@ class SessionHandlers:
     async def ListSessions(
         self, request: session_pb2.ListSessionsRequest, call: Call
     ) -> session_pb2.ListSessionsResponse:
+        which = SessionFilter(
+            archived=request.archived if request.HasField("archived") else None,
+            pinned=request.pinned if request.HasField("pinned") else None,
+        )
+
         async def read(place: str, limit: int) -> list[Session]:
             before = _session_place(place) if place else None
-            return list(await self._sessions.list(call.tenant, before=before, limit=limit))
+            return list(await self._sessions.list(call.tenant, which, before=before, limit=limit))
 
         tokens = PageTokens(request, tenant=call.tenant, store_id=self._store_id)
         page = await read_page(

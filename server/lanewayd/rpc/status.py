@@ -43,6 +43,7 @@ STATUS_CODES: Mapping[ErrorCode, grpc.StatusCode] = {
     ErrorCode.IDEMPOTENCY_KEY_REUSED: grpc.StatusCode.ALREADY_EXISTS,
     ErrorCode.MODEL_NOT_CONFIGURED: grpc.StatusCode.FAILED_PRECONDITION,
     ErrorCode.SESSION_ACTIVE: grpc.StatusCode.FAILED_PRECONDITION,
+    ErrorCode.SESSION_ARCHIVED: grpc.StatusCode.FAILED_PRECONDITION,
     ErrorCode.SESSION_BUSY: grpc.StatusCode.FAILED_PRECONDITION,
     ErrorCode.NESTED_IN_SESSION: grpc.StatusCode.FAILED_PRECONDITION,
     ErrorCode.CURSOR_PRUNED: grpc.StatusCode.OUT_OF_RANGE,

@@ -4,9 +4,11 @@ Agent, session, model and limits come out of the message, the settings and, in t
 """
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
@@ -20,6 +22,7 @@ from lanewayd.runs.model_of_message import ModelCatalog, ModelOfMessage
 from lanewayd.runs.room import AcceptLimits, Room
 from lanewayd.runs.scheduler import Scheduler
 from lanewayd.sessions.keys import agent_of, canonical_key, normal_agent_id, one_off_key
+from lanewayd.sessions.reset import ResetMode, ResetRules
 from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
 
 KEY_KEPT_FOR = timedelta(hours=24)
@@ -52,6 +55,7 @@ class Acceptance:
         agents: AgentCatalog,
         limits: AcceptLimits,
         queue: QueueDefaults,
+        resets: ResetRules,
     ) -> None:
         self._store = collaborators.store
         self._blobs = collaborators.blobs
@@ -60,6 +64,7 @@ class Acceptance:
         self._agents = agents
         self._limits = limits
         self._queue = queue
+        self._resets = resets
         self._room = Room(limits, scheduler)
         self._is_refusing = False
 
@@ -76,8 +81,8 @@ class Acceptance:
         """Make the message durable; returns when it is. Cancelling the caller changes nothing any more.
 
         Raises AGENT_NOT_FOUND, SESSION_KEY_MALFORMED, FIELD_INVALID, MODEL_UNKNOWN, MODEL_NOT_CONFIGURED,
-        IDEMPOTENCY_KEY_REUSED, SESSION_NOT_FOUND, RUN_NOT_FOUND, NESTED_IN_SESSION, QUEUE_FULL, TENANT_LIMIT,
-        DRAINING, STORE_UNAVAILABLE.
+        IDEMPOTENCY_KEY_REUSED, SESSION_NOT_FOUND, RUN_NOT_FOUND, NESTED_IN_SESSION, SESSION_ARCHIVED, QUEUE_FULL,
+        TENANT_LIMIT, DRAINING, STORE_UNAVAILABLE.
         """
         if self._is_refusing:
             raise LanewayError(
@@ -175,8 +180,18 @@ class Acceptance:
             now=self._clock.now(),
             max_depth=self._limits.max_depth,
             queue=self._queue.rules_for(message.channel),
+            is_stale=self._staleness(message, session_key),
+            is_interaction=_speaker(message) in ("", "external_user"),
             refusal=self._room.refusal(message.tenant),
         )
+
+    def _staleness(self, message: NewMessage, session_key: str) -> Callable[[datetime, datetime], bool] | None:
+        """When the message begins a new session: a system turn goes on with the one there is, and so keeps nothing
+        fresh (R-3.42)."""
+        policy = self._resets.policy_for(session_key, channel=message.channel, thread_id=message.thread_id)
+        if policy.mode is ResetMode.NONE or _speaker(message) == "internal_system":
+            return None
+        return partial(self._resets.is_stale, policy, self._clock.now())
 
     async def _with_attachments(self, command: AcceptRun, files: Sequence[NewAttachment]) -> AcceptRun:
         """The command with its files, which are synced: a transaction that names them follows."""
@@ -195,6 +210,11 @@ async def _check_schema(schema_json: str) -> None:
     except SchemaRefused as refused:
         what = f"response_schema cannot be used: {refused}"
         raise FieldError(ErrorCode.FIELD_INVALID, "response_schema", what) from None
+
+
+def _speaker(message: NewMessage) -> str:
+    """The kind of its provenance; "" = not said."""
+    return str(json.loads(message.provenance_json).get("kind", "")) if message.provenance_json else ""
 
 
 def _key_of(message: NewMessage) -> IdempotencyKey | None:

@@ -17,6 +17,7 @@ from lanewayd.runs.outcome import StopCause
 from lanewayd.runs.room import AcceptLimits
 from lanewayd.runs.scheduler import Scheduler
 from lanewayd.sessions.keys import canonical_key, normal_agent_id
+from lanewayd.sessions.reset import NO_RESETS, ResetRules
 from lanewayd.store.interface import (
     AbortRequested,
     Accepted,
@@ -45,13 +46,16 @@ class RunRegistry:
         agents: AgentCatalog,
         limits: AcceptLimits,
         queue: QueueDefaults,
+        resets: ResetRules = NO_RESETS,
     ) -> None:
         self._store = collaborators.store
         self._clock = collaborators.clock
         self._watches = collaborators.watches
         self._metrics = collaborators.telemetry.metrics
         self._scheduler = scheduler
-        self._acceptance = Acceptance(collaborators, scheduler=scheduler, agents=agents, limits=limits, queue=queue)
+        self._acceptance = Acceptance(
+            collaborators, scheduler=scheduler, agents=agents, limits=limits, queue=queue, resets=resets
+        )
 
     @property
     def entering(self) -> int:
@@ -64,8 +68,8 @@ class RunRegistry:
         """Make the message durable; returns when it is. Cancelling the caller changes nothing any more.
 
         Raises AGENT_NOT_FOUND, SESSION_KEY_MALFORMED, FIELD_INVALID, MODEL_UNKNOWN, MODEL_NOT_CONFIGURED,
-        IDEMPOTENCY_KEY_REUSED, SESSION_NOT_FOUND, RUN_NOT_FOUND, NESTED_IN_SESSION, QUEUE_FULL, TENANT_LIMIT,
-        DRAINING, STORE_UNAVAILABLE.
+        IDEMPOTENCY_KEY_REUSED, SESSION_NOT_FOUND, RUN_NOT_FOUND, NESTED_IN_SESSION, SESSION_ARCHIVED, QUEUE_FULL,
+        TENANT_LIMIT, DRAINING, STORE_UNAVAILABLE.
         """
         return await self._acceptance.accept(message)
 

@@ -50,7 +50,7 @@ class SessionControl:
 
     async def update(self, tenant: str, session_key: str, patch: SessionPatch) -> Session:
         """Set what the patch names, beside whatever runs in the session. Raises SESSION_NOT_FOUND."""
-        return await self._store.update_session(UpdateSession(tenant, session_key, patch))
+        return await self._store.update_session(UpdateSession(tenant, session_key, patch, self._clock.now()))
 
     async def reset(self, tenant: str, session_key: str) -> Session:
         """Append the entry that begins a fresh window. Raises SESSION_NOT_FOUND, SESSION_ACTIVE, SESSION_BUSY."""

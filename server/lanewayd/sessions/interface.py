@@ -4,14 +4,16 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from lanewayd.records import Entry, Session, SessionPatch
+from lanewayd.records import Entry, Session, SessionFilter, SessionPatch
 
 
 class SessionStore(Protocol):
     """The store, as far as sessions go."""
 
     async def session(self, tenant: str, session_key: str) -> Session | None: ...
-    async def sessions(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[Session]: ...
+    async def sessions(
+        self, tenant: str, which: SessionFilter, *, before: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]: ...
     async def entries(self, tenant: str, session_key: str, *, after_no: int, limit: int) -> list[tuple[int, Entry]]: ...
     async def entry(self, tenant: str, session_key: str, entry_id: str) -> Entry | None: ...
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
-from lanewayd.records import Entry, Session, SessionPatch
+from lanewayd.records import Entry, Session, SessionFilter, SessionPatch
 from lanewayd.sessions.interface import (
     Exporter,
     Importer,
@@ -48,9 +48,11 @@ class Sessions:
             raise LanewayError(ErrorCode.SESSION_NOT_FOUND, f"there is no session {key}")
         return session
 
-    async def list(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
+    async def list(
+        self, tenant: str, which: SessionFilter, *, before: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]:
         """Newest interaction first; only those after `before` in that order."""
-        return await self._store.sessions(tenant, before=before, limit=limit)
+        return await self._store.sessions(tenant, which, before=before, limit=limit)
 
     async def update(self, tenant: str, session_key: str, patch: SessionPatch) -> Session:
         """Set what `patch` names; the session after it.

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Protocol
 
 from lanewayd.events import StoredEvent
-from lanewayd.records import Entry, Run, RunState, Session, ToolCallRow
+from lanewayd.records import Entry, Run, RunState, Session, SessionFilter, ToolCallRow
 from lanewayd.store.queue_commands import Injected as Injected
 from lanewayd.store.queue_commands import Injection as Injection
 from lanewayd.store.queue_commands import InjectMessages as InjectMessages
@@ -130,7 +130,9 @@ class Store(Protocol):
     async def session_key_of(self, tenant: str, session_id: str) -> str | None:
         """The key that owns a session id."""
 
-    async def sessions(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
+    async def sessions(
+        self, tenant: str, which: SessionFilter, *, before: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]:
         """Newest interaction first, then by key; only those after `before` in that order."""
 
     async def context(self, session_id: str) -> list[Entry]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from lanewayd.events import StoredEvent
-from lanewayd.records import Entry, Run, RunState, Session, ToolCallRow
+from lanewayd.records import Entry, Run, RunState, Session, SessionFilter, ToolCallRow
 from lanewayd.store.event_rows import event_from_row
 from lanewayd.store.interface import EventPage, RunFilter, Waiting
 from lanewayd.store.reader import Snapshot
@@ -96,10 +96,13 @@ def session_key_of(snapshot: Snapshot, tenant: str, session_id: str) -> str | No
     return str(row["session_key"]) if row else None
 
 
-def sessions(snapshot: Snapshot, tenant: str, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
+def sessions(
+    snapshot: Snapshot, tenant: str, which: SessionFilter, before: tuple[datetime, str] | None, limit: int
+) -> list[Session]:
     """Newest interaction first, then by key."""
     before_at, before_key = (to_us(before[0]), before[1]) if before else (_ABOVE_ALL, "")
-    names = {"tenant": tenant, "before_at": before_at, "before_key": before_key, "limit": limit}
+    place = {"before_at": before_at, "before_key": before_key, "limit": limit}
+    names = {"tenant": tenant, **place, "archived": which.archived, "pinned": which.pinned}
     return [session_from_row(row) for row in snapshot.all("select_sessions", names)]
 
 

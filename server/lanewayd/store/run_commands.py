@@ -1,5 +1,6 @@
 """The commands on runs, from their acceptance to their end; a part of store/interface.py. Pure values."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -47,6 +48,11 @@ class AcceptRun:
     queue: QueueRules = FOLLOW_UPS
     adapt: Adapt | None = None
     """Called by the writer for a run that is new. None: the request is the same for each session."""
+    is_stale: Callable[[datetime, datetime], bool] | None = None
+    """Called by the writer with the times at which the session began and its last user spoke: whether this message
+    begins a new one under its key. Pure. None: it never does."""
+    is_interaction: bool = True
+    """A user speaks: it keeps the session fresh."""
     refusal: LanewayError | None = None
     """Set: no new run may come in, so only a duplicate is answered, everything else with this."""
 

@@ -23,6 +23,7 @@ class UpdateSession:
     tenant: str
     session_key: str
     patch: SessionPatch
+    now: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lanewayd.audit_records import AuditFilter, AuditPage, AuditRecord
 from lanewayd.clock import Clock, SystemClock
-from lanewayd.records import Entry, Run, Session, ToolCallRow
+from lanewayd.records import Entry, Run, Session, SessionFilter, ToolCallRow
 from lanewayd.store import reads
 from lanewayd.store.audit_commands import AUDIT_STEP_ROWS, AppendAudit, ProvideAuditKey, PruneAudit
 from lanewayd.store.audit_reads import audit_page
@@ -184,8 +184,10 @@ class SqliteStore:
     async def session_key_of(self, tenant: str, session_id: str) -> str | None:
         return await self._reader.read(lambda snapshot: reads.session_key_of(snapshot, tenant, session_id))
 
-    async def sessions(self, tenant: str, *, before: tuple[datetime, str] | None, limit: int) -> list[Session]:
-        return await self._reader.read(lambda snapshot: reads.sessions(snapshot, tenant, before, limit))
+    async def sessions(
+        self, tenant: str, which: SessionFilter, *, before: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]:
+        return await self._reader.read(lambda snapshot: reads.sessions(snapshot, tenant, which, before, limit))
 
     async def context(self, session_id: str) -> list[Entry]:
         return await self._reader.read(lambda snapshot: reads.context(snapshot, session_id))

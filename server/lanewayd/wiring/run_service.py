@@ -25,7 +25,7 @@ from lanewayd.tools.redaction import Redactor
 from lanewayd.transcript.lock import SessionLocks
 from lanewayd.wiring.audit import Audit
 from lanewayd.wiring.model_services import ModelServices
-from lanewayd.wiring.run_settings import accept_limits, queue_defaults, run_settings
+from lanewayd.wiring.run_settings import accept_limits, queue_defaults, reset_rules, run_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ def make_run_service(ground: Ground, *, workshop: Workshop, on_store_works: Call
         agents=ground.models,
         limits=accept_limits(settings),
         queue=queue_defaults(settings),
+        resets=reset_rules(settings),
     )
     followers = Followers(store, ground.clock, metrics=telemetry.metrics)
     looks = SessionLooks(store, ground.models)

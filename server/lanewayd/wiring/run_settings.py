@@ -1,11 +1,14 @@
 """What runs and their acceptance obey, out of the settings."""
 
+from datetime import timedelta
+
 from lanewayd.loop.limits import Allowance
 from lanewayd.queueing.modes import QueueDefaults
 from lanewayd.records import DropPolicy, QueueMode
 from lanewayd.runs.collaborators import RunSettings
 from lanewayd.runs.room import AcceptLimits
-from lanewayd.settings_schema import Settings
+from lanewayd.sessions.reset import ResetMode, ResetPolicy, ResetRules, SessionType
+from lanewayd.settings_schema import ResetSettings, Settings
 
 
 def run_settings(settings: Settings) -> RunSettings:
@@ -39,3 +42,18 @@ def queue_defaults(settings: Settings) -> QueueDefaults:
         drop=DropPolicy(queue.drop),
         quiet_s=queue.debounce_ms / 1000,
     )
+
+
+def reset_rules(settings: Settings) -> ResetRules:
+    """When sessions are begun anew."""
+    session = settings.session
+    return ResetRules(
+        _policy(session.reset),
+        by_type={SessionType(name): _policy(policy) for name, policy in session.reset_by_type.items()},
+        by_channel={name.lower(): _policy(policy) for name, policy in session.reset_by_channel.items()},
+    )
+
+
+def _policy(reset: ResetSettings) -> ResetPolicy:
+    idle = None if reset.idle_minutes is None else timedelta(minutes=reset.idle_minutes)
+    return ResetPolicy(ResetMode(reset.mode), reset.at_hour, idle)

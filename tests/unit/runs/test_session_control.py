@@ -11,7 +11,7 @@ from tests.unit.runs.stubborn_tool import StubbornTool
 
 from lanewayd.errors import LanewayError
 from lanewayd.messages import UserMessage
-from lanewayd.records import EntryKind, RunState
+from lanewayd.records import EntryKind, RunState, SessionFilter
 from lanewayd.runs.outcome import StopCause
 from lanewayd.sessions.lifecycle import Sessions
 from lanewayd.wiring.sessions import make_sessions
@@ -150,7 +150,7 @@ async def test_entries_are_read_in_pages_and_one_by_one(tmp_path: Path) -> None:
         with pytest.raises(LanewayError) as raised:
             await sessions.entry(TENANT, "talk", "nothing")
         assert raised.value.code == "ENTRY_NOT_FOUND"
-        [session] = await sessions.list(TENANT, before=None, limit=10)
+        [session] = await sessions.list(TENANT, SessionFilter(), before=None, limit=10)
         assert session.session_key == "agent:main:talk"
 
 

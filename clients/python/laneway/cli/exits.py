@@ -11,6 +11,7 @@ _ADVICE = {
     "RUN_NOT_FOUND": "run ids are printed by `laneway agent`; ended runs are removed after a while (30 days)",
     "SESSION_NOT_FOUND": "a session exists after its first message",
     "SESSION_ACTIVE": "--force aborts what runs or waits; `laneway subscribe --session KEY` shows what it does",
+    "SESSION_ARCHIVED": "`laneway sessions set KEY --no-archive` takes it back into use",
     "SESSION_BUSY": "another process writes to the session; try again in a moment",
     "TENANT_LIMIT": "try again later",
     "CURSOR_AHEAD": "the place is of another store, or of one that was put back in time: begin without it",

@@ -40,6 +40,9 @@ sessions = typer.Typer(
 
 def list_(
     limit: Annotated[int, typer.Option(metavar="N", min=0, help="How many at most; 0 = all.")] = 50,
+    archived: Annotated[
+        bool | None, typer.Option("--archived/--not-archived", help="Only these. Else both.", show_default=False)
+    ] = None,
     address: AddressOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -47,9 +50,10 @@ def list_(
 
     Examples:
       laneway sessions list
+      laneway sessions list --not-archived
       laneway sessions list --limit 0 --json | jq -r .session_key
     """
-    found, has_more = run_async(_list(limit, address))
+    found, has_more = run_async(_list(limit, archived, address))
     if json:
         for session in found:
             print(json_line(session, all_fields=True))
@@ -64,11 +68,11 @@ def list_(
         print(f"laneway: these are the newest {limit}; --limit N shows more, --limit 0 all", file=sys.stderr)
 
 
-async def _list(limit: int, address: str | None) -> tuple[list[session_pb2.Session], bool]:
+async def _list(limit: int, archived: bool | None, address: str | None) -> tuple[list[session_pb2.Session], bool]:
     """The newest ones, and whether there are more."""
     found: list[session_pb2.Session] = []
     async with Connection(address, os.environ) as connection:
-        async for session in connection.client.sessions.list():
+        async for session in connection.client.sessions.list(archived=archived):
             if limit and len(found) == limit:
                 return found, True
             found.append(session)

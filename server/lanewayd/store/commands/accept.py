@@ -12,6 +12,7 @@ from lanewayd.records import MAIN_LANE, Disposition, QueueMode, Run, RunRequest,
 from lanewayd.store.commands.attachments import put_attachments
 from lanewayd.store.commands.dropping import make_room
 from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters
+from lanewayd.store.commands.renewal import session_to_write
 from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
 from lanewayd.store.run_rows import run_from_row, run_parameters, to_json
 from lanewayd.store.session_rows import settings_from_json
@@ -49,6 +50,8 @@ def accept(transaction: Transaction, command: AcceptRun) -> Accepted:
         )
         command = replace(command, request=shown)
     _check_ancestors(transaction, command, target.session_key)
+    if owner is not None:
+        target = target._replace(session_id=session_to_write(transaction, command, target.session_key))
     _put_session(transaction, command, target, is_new=owner is None)
     answer = _insert_run(transaction, command, target, depth)
     if command.key:
@@ -160,6 +163,8 @@ def _put_session(transaction: Transaction, command: AcceptRun, target: _Owner, *
             "label": command.session.label,
             "created_at": to_us(command.now),
             "now": to_us(command.now),
+            "channel": command.request.channel,
+            "is_interaction": command.is_interaction,
         },
     )
 

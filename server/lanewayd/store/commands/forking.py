@@ -35,6 +35,7 @@ def fork_session(transaction: Transaction, command: ForkSession) -> Forked:
             "label": command.label,
             "created_at": to_us(command.now),
             "now": to_us(command.now),
+            "channel": "",
         },
     )
     leaf_entry_id, copied = _copy(transaction, command, entry_id)

@@ -29,7 +29,8 @@ def update_session(transaction: Transaction, command: UpdateSession) -> Session:
             "settings_json": settings_json(session.settings),
             "label": session.label,
             "pinned": session.pinned,
-            "archived": session.archived,
+            "archived": session.archived if "archived" in command.patch.paths else None,
+            "now": to_us(command.now),
         },
     )
     return session
@@ -48,7 +49,7 @@ def delete_session(transaction: Transaction, command: DeleteSession) -> tuple[st
     """Remove everything that was said in the session; the blobs that nobody names any more. Its keys keep answering."""
     blobs: list[str] = []
     session_id = _idle_session_id(transaction, command.tenant, command.session_key)
-    names = (command.tenant, command.session_key, session_id)
+    names = (command.tenant, command.session_key)
     for row in transaction.all("select_ended_of_session", names):
         if row["first_seq"] < row["last_seq"]:
             cut_events(transaction, row, row["last_seq"] - 1)
@@ -58,11 +59,20 @@ def delete_session(transaction: Transaction, command: DeleteSession) -> tuple[st
             _silence_error(transaction, run_from_row(transaction.one("select_run_by_no", (row["accepted_no"],))))
         else:
             transaction.execute("blank_run_texts", {"error_json": "", "accepted_no": row["accepted_no"]})
+    for past in transaction.all("select_past_of_session", names):
+        blobs += drop_past_transcript(transaction, past["session_id"])
     blobs += drop_transcript_blobs(transaction, session_id)
     transaction.execute("delete_entries", (session_id,))
     transaction.execute("delete_credential_pins", (session_id,))
-    transaction.execute("delete_session", (command.tenant, command.session_key))
+    transaction.execute("delete_session", names)
     return tuple(blobs)
+
+
+def drop_past_transcript(transaction: Transaction, session_id: str) -> list[str]:
+    """Remove a transcript whose key has gone on; the blobs that nobody names any more."""
+    transaction.execute("delete_entries", (session_id,))
+    transaction.execute("delete_past_transcript", (session_id,))
+    return drop_transcript_blobs(transaction, session_id)
 
 
 def import_session(transaction: Transaction, command: ImportSession) -> Session:
@@ -84,6 +94,7 @@ def import_session(transaction: Transaction, command: ImportSession) -> Session:
             "label": "",
             "created_at": to_us(command.created_at),
             "now": to_us(command.now),
+            "channel": "",
         },
     )
     append_entries(transaction, (*names, command.session_id), "", command.entries)

@@ -233,10 +233,10 @@ SET abort_requested_at = :now, abort_stop_reason = :stop_reason, abort_reason = 
 WHERE accepted_no = :accepted_no AND abort_requested_at IS NULL;
 
 -- name: select_ended_of_session
--- The runs that lose their texts with their session.
+-- The runs that lose their texts with their session, those of earlier ids of its key too.
 SELECT r.accepted_no, r.run_id, r.tenant, r.session_key, r.first_seq, r.last_seq, t.error_json
 FROM runs AS r INNER JOIN run_texts AS t ON t.accepted_no = r.accepted_no
-WHERE r.tenant = ? AND r.session_key = ? AND r.session_id = ?
+WHERE r.tenant = ? AND r.session_key = ?
 ORDER BY r.accepted_no;
 
 -- name: blank_run_texts

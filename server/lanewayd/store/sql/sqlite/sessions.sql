@@ -44,6 +44,8 @@ WHERE
     s.tenant = :tenant
     AND s.last_interaction_at <= :before_at
     AND (s.last_interaction_at < :before_at OR s.session_key > :before_key)
+    AND (:archived IS NULL OR (s.archived > 0) = :archived)
+    AND (:pinned IS NULL OR s.pinned = :pinned)
 ORDER BY s.last_interaction_at DESC, s.session_key
 LIMIT :limit;
 
@@ -67,26 +69,75 @@ UPDATE sessions SET dropped_json = ? WHERE tenant = ? AND session_key = ?;
 -- Takes over what readers of an earlier session of this key may have missed.
 INSERT INTO sessions (
     tenant, session_key, session_id, agent_id, label, created_at, last_interaction_at, started_at, updated_at,
-    pruned_position
+    channel, pruned_position
 ) VALUES (
-    :tenant, :session_key, :session_id, :agent_id, :label, :created_at, :now, :now, :now,
+    :tenant, :session_key, :session_id, :agent_id, :label, :created_at, :now, :now, :now, :channel,
     coalesce(
         (SELECT max(r.pruned_position) FROM runs AS r WHERE r.tenant = :tenant AND r.session_key = :session_key), 0
     )
 );
 
 -- name: touch_session
--- The last interaction never goes back; an empty label leaves the one there is.
+-- The last interaction never goes back; an empty label or channel leaves the one there is. What retention has put away
+-- is in use again.
 UPDATE sessions
 SET
-    last_interaction_at = max(last_interaction_at, :now),
+    last_interaction_at = CASE WHEN :is_interaction THEN max(last_interaction_at, :now) ELSE last_interaction_at END,
+    updated_at = max(updated_at, :now),
+    channel = CASE WHEN :channel = '' THEN channel ELSE :channel END,
+    archived = 0,
     label = CASE WHEN :label = '' THEN label ELSE :label END
+WHERE tenant = :tenant AND session_key = :session_key;
+
+-- name: select_renewal
+-- What says whether a message goes on with a session.
+SELECT session_id, archived, started_at, last_interaction_at, leaf_entry_id
+FROM sessions WHERE tenant = ? AND session_key = ?;
+
+-- name: keep_past_transcript
+-- Before the key goes on to another id.
+INSERT INTO past_transcripts (session_id, tenant, session_key, agent_id, started_at, ended_at)
+SELECT session_id, tenant, session_key, agent_id, started_at, :now
+FROM sessions WHERE tenant = :tenant AND session_key = :session_key;
+
+-- name: select_past_of_session
+-- The earlier transcripts of a key.
+SELECT session_id FROM past_transcripts WHERE tenant = ? AND session_key = ?;
+
+-- name: delete_past_transcript
+-- With its entries.
+DELETE FROM past_transcripts WHERE session_id = ?;
+
+-- name: renew_session
+-- A new transcript under the same key, which has used nothing; what was set stays, what waited to be told goes (R-3.44).
+UPDATE sessions
+SET
+    session_id = :session_id,
+    started_at = :now,
+    last_interaction_at = max(last_interaction_at, :now),
+    leaf_entry_id = '',
+    input_tokens = 0,
+    output_tokens = 0,
+    cache_read_tokens = 0,
+    cache_write_tokens = 0,
+    reasoning_tokens = 0,
+    usage_unavailable = 0,
+    cost_usd = NULL,
+    lacks_prices = 0,
+    context_tokens = 0,
+    fallback_model = '',
+    dropped_json = ''
 WHERE tenant = :tenant AND session_key = :session_key;
 
 -- name: update_session
 -- Read before in the same transaction, so that nothing of another update is lost.
 UPDATE sessions
-SET settings_json = :settings_json, label = :label, pinned = :pinned, archived = :archived
+SET
+    settings_json = :settings_json,
+    label = :label,
+    pinned = :pinned,
+    archived = coalesce(:archived, archived),
+    updated_at = max(updated_at, :now)
 WHERE tenant = :tenant AND session_key = :session_key;
 
 -- name: mark_fork

@@ -152,7 +152,8 @@ export type AgentRequest = Message<"laneway.v1.AgentRequest"> & {
 
   /**
    * The transcript to go on with. Empty means the current one of the session. An unknown one, or one that `session_key`
-   * does not own, is NOT_FOUND, SESSION_NOT_FOUND.
+   * does not own, is NOT_FOUND, SESSION_NOT_FOUND. Where the session begins anew by its reset policy, it does so all the
+   * same: the answer has the new one.
    *
    * @generated from field: string session_id = 5;
    */
@@ -1618,8 +1619,8 @@ export const AgentService: GenService<{
    * Accepts a message and answers once it is durable; the run goes on by itself. INVALID_ARGUMENT: MESSAGE_EMPTY,
    * MESSAGE_TOO_LONG, ATTACHMENT_TOO_LARGE, SESSION_KEY_MALFORMED, IDEMPOTENCY_KEY_MALFORMED, TIMEOUT_INVALID,
    * MODEL_UNKNOWN. NOT_FOUND: AGENT_NOT_FOUND, SESSION_NOT_FOUND, RUN_NOT_FOUND (the parent). ALREADY_EXISTS:
-   * IDEMPOTENCY_KEY_REUSED. FAILED_PRECONDITION: MODEL_NOT_CONFIGURED, NESTED_IN_SESSION. RESOURCE_EXHAUSTED:
-   * QUEUE_FULL, TENANT_LIMIT. UNAVAILABLE: DRAINING; STORE_UNAVAILABLE means that the outcome is unknown: repeat with
+   * IDEMPOTENCY_KEY_REUSED. FAILED_PRECONDITION: MODEL_NOT_CONFIGURED, NESTED_IN_SESSION, SESSION_ARCHIVED.
+   * RESOURCE_EXHAUSTED: QUEUE_FULL, TENANT_LIMIT. UNAVAILABLE: DRAINING; STORE_UNAVAILABLE means that the outcome is unknown: repeat with
    * the same idempotency key. UNIMPLEMENTED: NOT_AVAILABLE_YET (a field).
    *
    * @generated from rpc laneway.v1.AgentService.Agent
