@@ -9,6 +9,7 @@ import pytest
 from tests.unit.cli.fake_service import RUN_ID, FakeService, terminal, usual_run
 from tests.unit.cli.processes import end, run, start
 from tests.unit.cli.real_servers import serving
+from tests.unit.cli.test_sessions import say
 
 from laneway.cli.commands import app
 from laneway.cli.text import json_line
@@ -173,3 +174,18 @@ async def test_a_session_is_followed_from_run_to_run_and_read_on_by_cursor(envir
     assert (await end(reader)).code == 0
     server.terminate()
     await server.communicate()
+
+
+async def test_a_session_without_events_is_waited_for_and_that_is_said(environ: dict[str, str]) -> None:
+    await say(environ)  # starts the server
+    reader = await start("subscribe", "--session", "nope", "--json", environ=environ)
+    assert reader.stderr is not None
+    told = await reader.stderr.readline()
+    assert told == b"laneway: session nope does not exist yet; waiting for its first message\n"
+    await say(environ, session="nope")
+    assert reader.stdout is not None
+    assert json.loads(await reader.stdout.readline())["session_key"] == "agent:main:nope"
+    reader.send_signal(signal.SIGINT)
+    ended = await end(reader)
+    assert ended.code == 0
+    assert "waiting" not in ended.err

@@ -14,9 +14,10 @@ from laneway.cli.connection import Connection
 from laneway.cli.exits import CliError, ExitCode, call_failed, exit_code_of
 from laneway.cli.options import AddressOption, JsonOption, run_async
 from laneway.cli.render import RunView
+from laneway.cli.text import safe
 from laneway.cli.views import EventView, JsonView, ManyRunsView
 from laneway.client import LanewayClient
-from laneway.errors import LanewayError
+from laneway.errors import LanewayError, NotFound
 from laneway.positions import is_terminal
 from laneway.v1 import agent_pb2, event_pb2, run_pb2
 from laneway.waits import ENDED_STATES
@@ -113,16 +114,27 @@ class _Reading:
 
     async def read(self, address: str | None) -> ExitCode:
         """Show events until the run has ended."""
-        async with (
-            Connection(address, os.environ, say=self.view.notice) as connection,
-            aclosing(connection.client.subscribe(self.request)) as events,
-        ):
-            async for event in events:
-                self.view.show(event)
-                self._note(event)
-                if self.request.run_id and is_terminal(event):
-                    return exit_code_of(event.lifecycle.state)
+        async with Connection(address, os.environ, say=self.view.notice) as connection:
+            if self.request.session_key and not self.request.cursor:
+                await self._say_if_empty(connection.client)
+            async with aclosing(connection.client.subscribe(self.request)) as events:
+                async for event in events:
+                    self.view.show(event)
+                    self._note(event)
+                    if self.request.run_id and is_terminal(event):
+                        return exit_code_of(event.lifecycle.state)
             return await self._result(connection.client)
+
+    async def _say_if_empty(self, client: LanewayClient) -> None:
+        """A session that has no events yet is no error, but its key may be a slip of the pen."""
+        key = self.request.session_key
+        try:
+            if (await client.sessions.get(key)).last_run_id:
+                return
+            what = "has no events yet"
+        except NotFound:
+            what = "does not exist yet"
+        print(f"laneway: session {safe(key)} {what}; waiting for its first message", file=sys.stderr)
 
     def left(self, ended: CliError) -> ExitCode:
         """The reader leaves before the end, or has to: say how to go on. Raises what is an error."""
