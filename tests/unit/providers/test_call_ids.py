@@ -1,11 +1,12 @@
-"""Ids as a strict service takes them."""
+"""Ids of tool calls: new ones in a session, and as a strict service takes them."""
 
 import re
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanewayd.providers.call_ids import NineCharacterIds, WireIds, ids_within_message
+from lanewayd.messages import AssistantMessage, StopReason, ToolCall, UserMessage
+from lanewayd.providers.call_ids import CallIds, NineCharacterIds, WireIds, ids_within_message
 
 ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -60,3 +61,15 @@ def test_ids_within_a_message_are_told_apart_and_stay_so(call_ids: list[str], ma
 def test_ids_of_a_message_that_are_legal_stay_as_they_are() -> None:
     assert ids_within_message(["functions.rec:0", "b c"]) == ["functions.rec:0", "b c"]
     assert ids_within_message(["call_1", "", "call_1"]) == ["call_1", "call_2", "call_1_2"]
+
+
+def test_the_calls_of_an_answer_get_ids_that_no_call_of_the_session_has() -> None:
+    before = AssistantMessage((ToolCall("call_0", "rec", "{}"),), "acme", "m", StopReason.TOOL_USE)
+    made_up = iter(["call_0", "new_1", "new_2", "new_3"])
+    ids = CallIds([UserMessage("u"), before], lambda: next(made_up))
+    assert [ids.claim(call_id) for call_id in ("call_0", " call_1 ", "call_1", " ")] == [
+        "new_1",
+        "call_1",
+        "new_2",
+        "new_3",
+    ]

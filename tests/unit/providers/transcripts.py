@@ -1,4 +1,4 @@
-"""Generated transcripts with everything that can be wrong with one: for the property tests of all dialects.
+"""Answers for the tests of all encoders; and generated transcripts with everything that can be wrong with one.
 
 Few ids and names on purpose, so that results miss their calls, come twice or too late, and ids come again in other
 turns. Some turns are healthy, so that repairs meet what needs none.
@@ -73,6 +73,12 @@ def _healthy_turn(question: UserMessage, answer: AssistantMessage) -> list[Messa
 
 def _flat(parts: Sequence[Message | list[Message]]) -> tuple[Message, ...]:
     return tuple(message for part in parts for message in (part if isinstance(part, list) else [part]))
+
+
+def answer(*content: Text | Reasoning | ToolCall, model: str = MODEL, provider: str = PROVIDER) -> AssistantMessage:
+    """An answer that stopped for its calls, if it has any."""
+    has_calls = any(isinstance(block, ToolCall) for block in content)
+    return AssistantMessage(content, provider, model, StopReason.TOOL_USE if has_calls else StopReason.STOP)
 
 
 TRANSCRIPTS = transcripts([MODEL, "m2"])

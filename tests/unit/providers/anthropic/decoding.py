@@ -1,21 +1,20 @@
 """What the tests of the Messages decoder share: events in, stream events or the final message out."""
 
-import itertools
 import json
+from functools import partial
 from typing import Any
 
-from lanewayd.messages import AssistantMessage, StopReason, UserMessage
+from tests.unit.providers.decoding import DecoderStage
+
+from lanewayd.messages import AssistantMessage
 from lanewayd.providers.anthropic.dialect import AnthropicMessages
-from lanewayd.providers.interface import Done, Failed, ModelRequest, StreamEvent
-from lanewayd.providers.stream_decoder import StreamDecoder
+from lanewayd.providers.interface import Decoder, Failed, ModelRequest, StreamEvent
 
-REQUEST = ModelRequest("claude-x", "", (UserMessage("hi"),))
-
-
-def new_decoder(request: ModelRequest = REQUEST, *, needs_end_mark: bool = False) -> StreamDecoder:
-    numbers = itertools.count(1)
-    dialect = AnthropicMessages(new_call_id=lambda: f"made_up_{next(numbers)}", needs_end_mark=needs_end_mark)
-    return dialect.decoder(request, "acme")
+STAGES = {
+    needs_end_mark: DecoderStage(partial(AnthropicMessages, needs_end_mark=needs_end_mark), model="claude-x")
+    for needs_end_mark in (False, True)
+}
+REQUEST = STAGES[False].request
 
 
 def event(kind: str, **fields: Any) -> bytes:
@@ -57,20 +56,17 @@ def stop(reason: str | None = "end_turn", **usage: Any) -> bytes:
 END = event("message_stop")
 
 
+def new_decoder(*, needs_end_mark: bool = False) -> Decoder:
+    return STAGES[needs_end_mark].new_decoder()
+
+
 def decode(*chunks: bytes, request: ModelRequest = REQUEST, needs_end_mark: bool = False) -> list[StreamEvent]:
-    decoder = new_decoder(request, needs_end_mark=needs_end_mark)
-    return [event for chunk in chunks for event in decoder.feed(chunk)] + decoder.end()
+    return STAGES[needs_end_mark].decode(*chunks, request=request)
 
 
 def message_of(*chunks: bytes, request: ModelRequest = REQUEST, needs_end_mark: bool = False) -> AssistantMessage:
-    done = decode(*chunks, request=request, needs_end_mark=needs_end_mark)[-1]
-    assert isinstance(done, Done), done
-    return done.message
+    return STAGES[needs_end_mark].message_of(*chunks, request=request)
 
 
 def failure_of(*chunks: bytes, needs_end_mark: bool = False) -> Failed:
-    failed = decode(*chunks, needs_end_mark=needs_end_mark)[-1]
-    assert isinstance(failed, Failed), failed
-    assert failed.partial.stop_reason is StopReason.ERROR
-    assert failed.partial.tool_calls == ()
-    return failed
+    return STAGES[needs_end_mark].failure_of(*chunks)

@@ -1,20 +1,16 @@
 """What the tests of the Gemini decoder share: chunks in, events or the final message out."""
 
-import itertools
 import json
-from collections.abc import Sequence
 from typing import Any
 
-from lanewayd.messages import AssistantMessage, StopReason, UserMessage
+from tests.unit.providers.decoding import DecoderStage
+
 from lanewayd.providers.gemini.dialect import Gemini
-from lanewayd.providers.interface import Decoder, Done, Failed, ModelRequest, ReasoningDelta, StreamEvent, TextDelta
 
-REQUEST = ModelRequest("gemini-3.8-flash", "", (UserMessage("hi"),))
-
-
-def new_decoder(request: ModelRequest = REQUEST) -> Decoder:
-    numbers = itertools.count(1)
-    return Gemini(new_call_id=lambda: f"made_up_{next(numbers)}").decoder(request, "google")
+STAGE = DecoderStage(Gemini, model="gemini-3.8-flash", provider="google")
+REQUEST = STAGE.request
+new_decoder, decode = STAGE.new_decoder, STAGE.decode
+message_of, failure_of = STAGE.message_of, STAGE.failure_of
 
 
 def event(chunk: Any) -> bytes:
@@ -38,45 +34,3 @@ def call(name: str = "rec", args: Any = None, **more: Any) -> dict[str, Any]:
 
 
 STOP = chunk(finish="STOP")
-
-
-def decode(*chunks: bytes, request: ModelRequest = REQUEST) -> list[StreamEvent]:
-    decoder = new_decoder(request)
-    return [event for chunk in chunks for event in decoder.feed(chunk)] + decoder.end()
-
-
-def message_of(*chunks: bytes, request: ModelRequest = REQUEST) -> AssistantMessage:
-    events = decode(*chunks, request=request)
-    assert one_terminal(events)
-    done = events[-1]
-    assert isinstance(done, Done), done
-    return done.message
-
-
-def failure_of(*chunks: bytes) -> Failed:
-    events = decode(*chunks)
-    assert one_terminal(events)
-    failed = events[-1]
-    assert isinstance(failed, Failed), failed
-    assert failed.partial.stop_reason is StopReason.ERROR
-    assert failed.partial.tool_calls == ()
-    return failed
-
-
-def one_terminal(events: Sequence[StreamEvent]) -> bool:
-    """The last event is terminal, and no other is."""
-    return [isinstance(event, Done | Failed) for event in events].index(True) == len(events) - 1
-
-
-def merged(events: Sequence[StreamEvent]) -> list[Any]:
-    """The events without the boundaries between deltas of one block."""
-    result: list[Any] = []
-    for event in events:
-        last = result[-1] if result else None
-        if isinstance(event, TextDelta | ReasoningDelta) and type(last) is type(event):
-            assert isinstance(last, TextDelta | ReasoningDelta)
-            if last.content_index == event.content_index:
-                result[-1] = type(event)(event.content_index, last.text + event.text)
-                continue
-        result.append(event)
-    return result

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.providers.decoding import one_terminal
+from tests.unit.providers.fuzzing import merged
 from tests.unit.providers.gemini.decoding import (
     STOP,
     call,
@@ -19,10 +21,8 @@ from tests.unit.providers.gemini.decoding import (
     decode,
     event,
     failure_of,
-    merged,
     message_of,
     new_decoder,
-    one_terminal,
 )
 
 from lanewayd.messages import StopReason

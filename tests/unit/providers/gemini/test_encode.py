@@ -3,12 +3,14 @@
 import base64
 import json
 import re
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.providers.transcripts import IMAGES, transcripts
+from tests.unit.providers.transcripts import answer as an_answer
 
 from lanewayd.messages import (
     AssistantMessage,
@@ -42,9 +44,7 @@ def encoded(*messages: Message, model: str = MODEL) -> list[dict[str, Any]]:
     return contents
 
 
-def answer(*content: Text | Reasoning | ToolCall, model: str = MODEL) -> AssistantMessage:
-    has_calls = any(isinstance(block, ToolCall) for block in content)
-    return AssistantMessage(content, "google", model, StopReason.TOOL_USE if has_calls else StopReason.STOP)
+answer = partial(an_answer, model=MODEL, provider="google")
 
 
 def test_a_request_has_contents_instruction_and_functions() -> None:

@@ -1,19 +1,16 @@
 """What the tests of Ollama's decoder share: lines in, events or the final message out."""
 
-import itertools
 import json
 from typing import Any
 
-from lanewayd.messages import AssistantMessage, StopReason, UserMessage
-from lanewayd.providers.interface import Decoder, Done, Failed, ModelRequest, StreamEvent
+from tests.unit.providers.decoding import DecoderStage
+
 from lanewayd.providers.ollama.dialect import Ollama
 
-REQUEST = ModelRequest("m1", "", (UserMessage("hi"),))
-
-
-def new_decoder(request: ModelRequest = REQUEST) -> Decoder:
-    numbers = itertools.count(1)
-    return Ollama(new_call_id=lambda: f"made_up_{next(numbers)}").decoder(request, "acme")
+STAGE = DecoderStage(Ollama)
+REQUEST = STAGE.request
+new_decoder, decode = STAGE.new_decoder, STAGE.decode
+message_of, failure_of = STAGE.message_of, STAGE.failure_of
 
 
 def line(*, done: bool = False, **fields: Any) -> bytes:
@@ -35,24 +32,3 @@ def called(*calls: Any) -> bytes:
 
 def call(name: Any = "rec", arguments: Any = None, **fields: Any) -> dict[str, Any]:
     return {**fields, "function": {"name": name, "arguments": arguments}}
-
-
-def decode(*chunks: bytes, request: ModelRequest = REQUEST) -> list[StreamEvent]:
-    decoder = new_decoder(request)
-    return [event for chunk in chunks for event in decoder.feed(chunk)] + decoder.end()
-
-
-def message_of(*chunks: bytes, request: ModelRequest = REQUEST) -> AssistantMessage:
-    last = decode(*chunks, request=request)[-1]
-    assert isinstance(last, Done), last
-    return last.message
-
-
-def failure_of(*chunks: bytes) -> Failed:
-    events = decode(*chunks)
-    failed = events[-1]
-    assert isinstance(failed, Failed), failed
-    assert not [event for event in events[:-1] if isinstance(event, Done | Failed)]
-    assert failed.partial.stop_reason is StopReason.ERROR
-    assert failed.partial.tool_calls == ()
-    return failed

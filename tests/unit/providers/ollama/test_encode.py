@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
+from tests.unit.providers.transcripts import answer
+
 from lanewayd.messages import (
-    AssistantMessage,
     Message,
     Reasoning,
-    StopReason,
     Text,
     ToolCall,
     ToolResultMessage,
@@ -23,11 +23,6 @@ from lanewayd.providers.request_texts import BLANK_RESULT, BLANK_USER
 def encoded(*messages: Message, system: str = "") -> list[dict[str, Any]]:
     result: list[dict[str, Any]] = json.loads(encode_request(ModelRequest("m1", system, messages)))["messages"]
     return result
-
-
-def answer(*content: Text | Reasoning | ToolCall, model: str = "m1") -> AssistantMessage:
-    has_calls = any(isinstance(block, ToolCall) for block in content)
-    return AssistantMessage(content, "acme", model, StopReason.TOOL_USE if has_calls else StopReason.STOP)
 
 
 def test_a_request_asks_for_a_stream_and_offers_its_tools() -> None:

@@ -3,7 +3,6 @@
 The same cases run through the whole service elsewhere; here is what they say about the decoder alone.
 """
 
-import itertools
 import json
 import re
 from pathlib import Path
@@ -13,9 +12,11 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.providers.fuzzing import merged
+from tests.unit.providers.openai_chat.decoding import REQUEST, decode
 
 from lanewayd.messages import AssistantMessage, Reasoning, StopReason, ToolResultMessage, UserMessage
-from lanewayd.providers.interface import BlockEnded, Done, Failed, ModelRequest, ReasoningDelta, StreamEvent, TextDelta
+from lanewayd.providers.interface import BlockEnded, Done, Failed, ModelRequest, ReasoningDelta, TextDelta
 from lanewayd.providers.openai_chat.dialect import OpenAIChat
 
 CASES = {
@@ -23,34 +24,12 @@ CASES = {
     for case in yaml.safe_load((Path(__file__).parents[3] / "cases" / "a_provider_streams.yaml").read_text())
     if case["input"]["api"] == "chat_completions"
 }
-REQUEST = ModelRequest("m1", "", (UserMessage("hi"),))
 
 
 def chunks_of(case: dict[str, Any]) -> list[bytes]:
     if "chunks" in case:
         return [chunk.encode("latin-1") for chunk in case["chunks"]]
     return [case["wire"].encode()]
-
-
-def decode(*chunks: bytes, request: ModelRequest = REQUEST) -> list[StreamEvent]:
-    numbers = itertools.count(1)
-    decoder = OpenAIChat(new_call_id=lambda: f"call_{next(numbers):024x}").decoder(request, "acme")
-    events = [event for chunk in chunks for event in decoder.feed(chunk)]
-    return events + decoder.end()
-
-
-def merged(events: list[StreamEvent]) -> list[Any]:
-    """The events without the boundaries between deltas of one block."""
-    result: list[Any] = []
-    for event in events:
-        last = result[-1] if result else None
-        if isinstance(event, TextDelta | ReasoningDelta) and type(last) is type(event):
-            assert isinstance(last, TextDelta | ReasoningDelta)
-            if last.content_index == event.content_index:
-                result[-1] = type(event)(event.content_index, last.text + event.text)
-                continue
-        result.append(event)
-    return result
 
 
 def message_of(case_id: str, wire: str | None = None) -> AssistantMessage:
@@ -80,8 +59,7 @@ def test_B_001_a_new_id_opens_a_call_and_fragments_without_either_continue_it() 
 def test_B_002_a_call_without_id_gets_one() -> None:
     message = message_of("B-002")
     assert [(call.name, json.loads(call.arguments_json)) for call in message.tool_calls] == [("rec", {"p": "x"})]
-    assert message.tool_calls[0].call_id.startswith("call_")
-    assert len(message.tool_calls[0].call_id) == 29
+    assert message.tool_calls[0].call_id == "made_up_1"
     assert message.text == ""
     sent = next_request(message)
     assert sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"] == message.tool_calls[0].call_id

@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
+from tests.unit.providers.transcripts import answer
+
 from lanewayd.messages import (
-    AssistantMessage,
     Message,
     Reasoning,
-    StopReason,
     Text,
     ToolCall,
     ToolResultMessage,
@@ -25,11 +25,6 @@ def encoded(*messages: Message, system: str = "", manners: ChatManners = UNKNOWN
     body = encode_request(ModelRequest("m1", system, messages), manners)
     result: list[dict[str, Any]] = json.loads(body)["messages"]
     return result
-
-
-def answer(*content: Text | Reasoning | ToolCall, model: str = "m1") -> AssistantMessage:
-    has_calls = any(isinstance(block, ToolCall) for block in content)
-    return AssistantMessage(content, "acme", model, StopReason.TOOL_USE if has_calls else StopReason.STOP)
 
 
 def test_a_request_asks_for_a_stream_with_usage_and_offers_its_tools() -> None:

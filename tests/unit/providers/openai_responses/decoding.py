@@ -1,20 +1,17 @@
 """What the tests of the decoder of responses share: events in, stream events or the final message out."""
 
-import itertools
 import json
+from functools import partial
 from typing import Any
 
-from lanewayd.messages import AssistantMessage, StopReason, UserMessage
-from lanewayd.providers.interface import Decoder, Done, Failed, ModelRequest, StreamEvent
+from tests.unit.providers.decoding import DecoderStage
+
 from lanewayd.providers.openai_responses.dialect import OpenAIResponses
 
-REQUEST = ModelRequest("m1", "", (UserMessage("hi"),))
-
-
-def new_decoder(request: ModelRequest = REQUEST) -> Decoder:
-    numbers = itertools.count(1)
-    dialect = OpenAIResponses(provider="acme", new_call_id=lambda: f"made_up_{next(numbers)}")
-    return dialect.decoder(request, "acme")
+STAGE = DecoderStage(partial(OpenAIResponses, provider="acme"))
+REQUEST = STAGE.request
+new_decoder, decode = STAGE.new_decoder, STAGE.decode
+message_of, failure_of = STAGE.message_of, STAGE.failure_of
 
 
 def event(kind: str, **fields: Any) -> bytes:
@@ -75,27 +72,6 @@ def completed(*output: dict[str, Any], **fields: Any) -> bytes:
 def incomplete(reason: str, *output: dict[str, Any]) -> bytes:
     details = {"status": "incomplete", "incomplete_details": {"reason": reason}, "output": list(output)}
     return event("response.incomplete", response=details)
-
-
-def decode(*chunks: bytes, request: ModelRequest = REQUEST) -> list[StreamEvent]:
-    decoder = new_decoder(request)
-    return [event for chunk in chunks for event in decoder.feed(chunk)] + decoder.end()
-
-
-def message_of(*chunks: bytes, request: ModelRequest = REQUEST) -> AssistantMessage:
-    last = decode(*chunks, request=request)[-1]
-    assert isinstance(last, Done), last
-    return last.message
-
-
-def failure_of(*chunks: bytes) -> Failed:
-    events = decode(*chunks)
-    failed = events[-1]
-    assert isinstance(failed, Failed), failed
-    assert not [event for event in events[:-1] if isinstance(event, Done | Failed)]
-    assert failed.partial.stop_reason is StopReason.ERROR
-    assert failed.partial.tool_calls == ()
-    return failed
 
 
 def _at(index: int | None) -> dict[str, int]:

@@ -4,12 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from tests.unit.providers.transcripts import answer
 
 from lanewayd.messages import (
-    AssistantMessage,
     Message,
     Reasoning,
-    StopReason,
     Text,
     ToolCall,
     ToolResultMessage,
@@ -33,11 +32,6 @@ def encoded(*messages: Message, model: str = "m1", provider: str = "acme") -> li
     body = encode_request(ModelRequest(model, "", messages), provider=provider)
     result: list[dict[str, Any]] = json.loads(body)["input"]
     return result
-
-
-def answer(*content: Text | Reasoning | ToolCall, model: str = "m1", provider: str = "acme") -> AssistantMessage:
-    has_calls = any(isinstance(block, ToolCall) for block in content)
-    return AssistantMessage(content, provider, model, StopReason.TOOL_USE if has_calls else StopReason.STOP)
 
 
 def signed(item: dict[str, Any] = KEPT) -> Reasoning:
