@@ -35,11 +35,15 @@ def detach(transaction: Transaction, host: RunHead, now: datetime) -> tuple[tupl
     """`host` has ended: what waited to be taken in by it waits for turns of its own, in the order of arrival."""
     runs: list[Run] = []
     events: list[StoredEvent] = []
+    waiting = [
+        row["accepted_no"] for row in transaction.all("select_queued_of_session", (host.tenant, host.session_key))
+    ]
     for row in transaction.all("select_attached", (host.run_id,)):
         head = run_head(transaction, row["run_id"])
         if head is None:
             continue
-        change = QueueChange(QueuePhase.DETACHED, host_run_id=host.run_id, position=len(runs))
+        ahead = len(runs) + sum(accepted_no < head.accepted_no for accepted_no in waiting)
+        change = QueueChange(QueuePhase.DETACHED, host_run_id=host.run_id, position=ahead)
         growth = add_events(transaction, head, (NewEvent(now, change),))
         transaction.execute("update_run_detached", {"accepted_no": head.accepted_no, **growth_parameters(growth)})
         runs.append(run_from_row(transaction.one("select_run_by_no", (head.accepted_no,))))
