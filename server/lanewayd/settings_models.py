@@ -132,11 +132,6 @@ class ProviderSettings:
         return {**({OWN_PROFILE: own} if own.key_source else {}), **self.profiles}
 
     @property
-    def needs_key(self) -> bool:
-        """A place for a key is named; without one, requests carry none."""
-        return bool(self.all_profiles)
-
-    @property
     def key_source(self) -> str:
         """Where the keys are looked for, in words; empty if none is needed."""
         return " or ".join(profile.key_source for profile in self.all_profiles.values())

@@ -155,16 +155,14 @@ _BY_TEXT: tuple[tuple[re.Pattern[str], FailureClass], ...] = (
 
 
 def class_by_text(text: str) -> FailureClass | None:
-    """What `text` says; None when it says nothing that is known."""
+    """What `text` says; None when it says nothing that is known.
+
+    A conversation that does not fit (R-4.53) is only meant where the words are about nothing else (R-4.54).
+    """
     for pattern, kind in _BY_TEXT:
         if pattern.search(text) and not (pattern is _OVERFLOW and _NOT_OVERFLOW.search(text)):
             return kind
     return None
-
-
-def is_overflow(text: str) -> bool:
-    """The conversation does not fit (R-4.53), and it is not about something else with the same words (R-4.54)."""
-    return bool(_OVERFLOW.search(text)) and not _NOT_OVERFLOW.search(text)
 
 
 def is_billing(text: str) -> bool:

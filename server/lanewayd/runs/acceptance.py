@@ -140,15 +140,31 @@ class Acceptance:
         return key, self.owner_of(key)
 
     def _command(self, message: NewMessage, key: IdempotencyKey | None, session_key: str, agent_id: str) -> AcceptRun:
-        timeout_s = self._agents.timeout_s(agent_id) if message.timeout_s is None else message.timeout_s
         model = ModelOfMessage.of(self._agents, agent_id, requested=message.model, thinking=message.thinking)
-        request = RunRequest(
+        return AcceptRun(
+            tenant=message.tenant,
+            run_id=self._ids.run(),
+            session=SessionSelector(session_key, message.session_id, agent_id, message.label, self._ids.session()),
+            request=self._request(message, agent_id),
+            adapt=model.adapt,
+            key=key,
+            now=self._clock.now(),
+            max_depth=self._limits.max_depth,
+            queue=self._queue.rules_for(message.channel),
+            is_stale=self._staleness(message, session_key),
+            is_interaction=_speaker(message) in ("", "external_user"),
+            refusal=self._room.refusal(message.tenant),
+        )
+
+    def _request(self, message: NewMessage, agent_id: str) -> RunRequest:
+        """What the message asks for; what it leaves out is the agent's."""
+        return RunRequest(
             message=message.message,
             agent_id=agent_id,
             lane=message.lane.strip(),
             priority=message.priority,
             model="",  # the session may have a say: `adapt`
-            timeout_s=timeout_s,
+            timeout_s=self._agents.timeout_s(agent_id) if message.timeout_s is None else message.timeout_s,
             extra_system_prompt=message.extra_system_prompt,
             label=message.label,
             tools_allow=message.tools_allow,
@@ -169,20 +185,6 @@ class Acceptance:
             thread_id=message.thread_id,
             provenance_json=message.provenance_json,
             traceparent=message.traceparent,
-        )
-        return AcceptRun(
-            tenant=message.tenant,
-            run_id=self._ids.run(),
-            session=SessionSelector(session_key, message.session_id, agent_id, message.label, self._ids.session()),
-            request=request,
-            adapt=model.adapt,
-            key=key,
-            now=self._clock.now(),
-            max_depth=self._limits.max_depth,
-            queue=self._queue.rules_for(message.channel),
-            is_stale=self._staleness(message, session_key),
-            is_interaction=_speaker(message) in ("", "external_user"),
-            refusal=self._room.refusal(message.tenant),
         )
 
     def _staleness(self, message: NewMessage, session_key: str) -> Callable[[datetime, datetime], bool] | None:

@@ -10,7 +10,7 @@ import pytest
 from lanewayd.errors import ErrorCode
 from lanewayd.messages import AssistantMessage, FailureClass, RunError, StopReason
 from lanewayd.providers.failure_kinds import kind_of, reason_of
-from lanewayd.providers.failure_texts import class_by_text, is_overflow, is_short_window, observed_tokens
+from lanewayd.providers.failure_texts import class_by_text, is_short_window, observed_tokens
 from lanewayd.providers.failures import (
     Fault,
     classify_error_body,
@@ -186,7 +186,7 @@ def test_patterns_are_tried_in_the_sequence_of_the_rule(text: str, kind: Failure
     ],
 )
 def test_an_overflow_is_recognised_by_each_phrase(text: str) -> None:
-    assert is_overflow(text)
+    assert class_by_text(text) is K.CONTEXT_OVERFLOW
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_an_overflow_is_recognised_by_each_phrase(text: str) -> None:
     ],
 )
 def test_it_is_no_overflow_when_it_is_about_something_else(text: str) -> None:
-    assert not is_overflow(text)
+    assert class_by_text(text) is not K.CONTEXT_OVERFLOW
 
 
 @pytest.mark.parametrize(

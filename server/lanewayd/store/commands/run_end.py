@@ -35,8 +35,12 @@ def write_end(transaction: Transaction, head: RunHead, end: RunEnd, row: dict[st
             "accepted_no": head.accepted_no,
         },
     )
-    if end.usage is None and end.context_tokens is None:
-        return
+    if end.usage is not None or end.context_tokens is not None:
+        _add_usage(transaction, head, end)
+
+
+def _add_usage(transaction: Transaction, head: RunHead, end: RunEnd) -> None:
+    """To what the session has used."""
     usage = end.usage or Usage()
     transaction.execute(
         "add_usage",
