@@ -27,7 +27,7 @@ _SHOWN_PATH_LENGTH = 64
 
 
 def session_patch(request: session_pb2.UpdateSessionRequest, limits: Limits) -> SessionPatch:
-    """What the request sets. Raises FieldError: FIELD_INVALID, ENUM_UNKNOWN, NOT_AVAILABLE_YET."""
+    """What the request sets. Raises FieldError: FIELD_INVALID, ENUM_UNKNOWN."""
     paths = frozenset(request.update_mask.paths)
     if not paths:
         raise _bad_mask("update_mask is empty")

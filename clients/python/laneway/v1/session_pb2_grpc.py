@@ -116,8 +116,8 @@ class SessionServiceServicer:
         then on. Repeating it does no harm. NOT_FOUND: SESSION_NOT_FOUND (it does not create one), AGENT_NOT_FOUND (`model`
         or `thinking` of a session whose agent is gone). INVALID_ARGUMENT: FIELD_INVALID on `update_mask` (empty, or a path
         that cannot be set; the text names it) or on a field (too long; a level that the model does not have: the text lists
-        those it has), ENUM_UNKNOWN, MODEL_UNKNOWN. FAILED_PRECONDITION: MODEL_NOT_CONFIGURED. UNIMPLEMENTED:
-        NOT_AVAILABLE_YET on `queue_mode` as in a message. `field` of an error is the path as it stands in the mask.
+        those it has), ENUM_UNKNOWN, MODEL_UNKNOWN. FAILED_PRECONDITION: MODEL_NOT_CONFIGURED. `field` of an error is the
+        path as it stands in the mask.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1213,7 +1213,7 @@ export enum QueuePhase {
   QUEUED = 1,
 
   /**
-   * It left the queue and starts as a run. Not sent until queue modes are available.
+   * It left the queue and starts as a run. Not sent: START of `lifecycle` says it.
    *
    * @generated from enum value: QUEUE_PHASE_STARTED = 2;
    */
