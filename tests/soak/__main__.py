@@ -1,4 +1,4 @@
-"""`python -m tests.soak [kills events sessions exec subscribers client]`: long runs under faults; see docs/soak.md.
+"""`python -m tests.soak [SOAK ...]`: long runs under faults, all of them or those that are named; see docs/soak.md.
 
 A table on stdout and `<soak>.json` in the results folder for each; exit code 1 when something was harmed. Stopped, it
 goes on with the same results folder: with the same seed, behind the last unit that was done.

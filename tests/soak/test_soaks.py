@@ -9,6 +9,7 @@ from tests.soak.client_faults import ClientFaults
 from tests.soak.events.soak import Events
 from tests.soak.events.wave import WaveSettings
 from tests.soak.exec_aborts import COMMANDS, ExecAborts
+from tests.soak.histories import Histories
 from tests.soak.kills.soak import Kills
 from tests.soak.one_off_sessions import OneOffSessions
 from tests.soak.playing import Soak, play
@@ -27,6 +28,12 @@ async def _counts(soak: Soak, results: Path, rounds: int) -> dict[str, int]:
     # Nothing is kept of what found nothing.
     assert not (results / soak.name).exists()
     return report.progress.counts
+
+
+async def test_histories_of_messages_and_lanes(tmp_path: Path) -> None:
+    counts = await _counts(Histories(unit_rounds=10), tmp_path, rounds=20)
+    assert counts["messages queued"] > 0
+    assert counts["runs succeeded"] > 0
 
 
 async def test_kills_and_a_drain(tmp_path: Path) -> None:

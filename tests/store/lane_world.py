@@ -138,7 +138,7 @@ class Lanes:
         self.book.ended(result.run.run_id)
         self.attached.pop(result.run.run_id, None)
         for run in result.detached:
-            self.book.enqueue(ticket(run), by_arrival=True)
+            self.book.enqueue(ticket(run))
 
     def admit(self) -> list[Ticket]:
         admitted = self.book.admit()

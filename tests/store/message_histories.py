@@ -7,6 +7,7 @@ run, or has ended. The store's rows, the lanes and the transcript must say the s
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import ClassVar
 
 import pytest
 from hypothesis import strategies as st
@@ -77,6 +78,9 @@ class Message:
 class MessageHistories(RuleBasedStateMachine):
     """Hypothesis finds the histories."""
 
+    happened: ClassVar[Counter[str]] = Counter()
+    """Over all histories of this process."""
+
     @initialize(cap=st.sampled_from([1, 2, 3]), drop=st.sampled_from(list(DropPolicy)))
     def begin(self, cap: int, drop: DropPolicy) -> None:
         self.store = MemoryStore()
@@ -129,11 +133,13 @@ class MessageHistories(RuleBasedStateMachine):
     def ends(self, message: Message, state: RunState) -> None:
         """What ends with a run, and what waits for a turn of its own from then on."""
         message.state = state
+        self.happened[f"runs {state.value}"] += 1
         for other in self.of(message.session_key):
             if other.host == message.run_id and other.state is RunState.MERGED:
                 other.state = state
             elif other.host == message.run_id:
                 other.host = ""
+                self.happened["messages detached"] += 1
 
     # --- what can happen ---
 
@@ -186,6 +192,7 @@ class MessageHistories(RuleBasedStateMachine):
         for each in dropped:
             each.state = RunState.CANCELLED
         self.messages[message.run_id] = message
+        self.happened[f"messages {result.disposition}"] += 1
         self.lanes.heard_accepted(result)
         if interrupted is not None:
             interrupted.is_marked = True
@@ -263,6 +270,7 @@ class MessageHistories(RuleBasedStateMachine):
         try:
             self.starts(message, seen)
         except CollectionChanged:
+            self.happened["collections looked at twice"] += 1
             self.starts(message)
 
     def starts(self, message: Message, seen: Opening | None = None) -> None:
@@ -383,6 +391,8 @@ class MessageHistories(RuleBasedStateMachine):
     @rule()
     def crash(self) -> None:
         """The process is gone; the next one puts everything in its place, as runs/recovery.py does."""
+        self.happened["crashes"] += 1
+        self.happened["crashes with messages on their way into a run"] += any(self.lanes.attached.values())
         self.lanes = Lanes()
         attached, resumed = [], set()
         for run in reads.unended_runs(self.store.snapshot):

@@ -64,6 +64,10 @@ class _Session:
     def first(self) -> Ticket:
         return next(iter(self.waiting.values()))
 
+    @property
+    def last(self) -> Ticket:
+        return next(reversed(self.waiting.values()))
+
 
 @dataclass(slots=True)
 class _Lane:
@@ -139,9 +143,9 @@ class LaneBook:
         rows.update({name: (name, lane.width, lane.active, lane.queued) for name, lane in self._lanes.items()})
         return [rows[name] for name in sorted(rows)]
 
-    def enqueue(self, ticket: Ticket, *, is_first: bool = False, by_arrival: bool = False) -> None:
-        """Take a ticket in. `is_first`: before the waiting ones of its session (an interrupted run); `by_arrival`:
-        before those of them that came later (one that waited elsewhere)."""
+    def enqueue(self, ticket: Ticket, *, is_first: bool = False) -> None:
+        """Take a ticket in, before the waiting ones of its session that came later: it may have waited elsewhere.
+        `is_first`: before all of them (an interrupted run)."""
         session_id = (ticket.tenant, ticket.session_key)
         if ticket.run_id in self._sessions_of:
             raise ValueError(f"run {ticket.run_id} is already in the book")
@@ -152,12 +156,13 @@ class LaneBook:
         self._queued[ticket.tenant] += 1
         self._lane(ticket.lane).queued += 1
         first_before = session.first if session.waiting else None
+        is_late = bool(session.waiting) and session.last.accepted_no > ticket.accepted_no
         session.waiting[ticket.run_id] = ticket
         if ticket.is_held:
             session.held.add(ticket.run_id)
         if is_first:
             session.waiting.move_to_end(ticket.run_id, last=False)
-        elif by_arrival:
+        elif is_late:
             later = [each.run_id for each in session.waiting.values() if each.accepted_no > ticket.accepted_no]
             for run_id in later:
                 session.waiting.move_to_end(run_id)

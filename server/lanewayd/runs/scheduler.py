@@ -104,7 +104,7 @@ class Scheduler:
 
     def enqueue_detached(self, run: Run) -> None:
         """A message that was to go into a run, which has ended: it waits where it would, had it never been attached."""
-        self._book.enqueue(_ticket(run), by_arrival=True)
+        self._book.enqueue(_ticket(run))
         self._metrics.lane_queued(*_place_of(run), 1)
 
     def attach(self, run: Run) -> None:

@@ -10,7 +10,7 @@ from tests.unit.runs.bench_agents import MODEL
 
 from lanewayd.events import AssistantDelta, MessageEnded, NewEvent
 from lanewayd.messages import AssistantMessage, ToolOutcome, ToolResultMessage, Usage, UserMessage
-from lanewayd.records import EntryKind, NewEntry, ToolCallRow, ToolCallState
+from lanewayd.records import EntryKind, NewEntry, QueueMode, QueueRules, ToolCallRow, ToolCallState
 from lanewayd.store.interface import RequestAbort, RunChange, StartRun
 from lanewayd.store.sqlite import SqliteStore
 from lanewayd.transcript.entries import assistant_body, tool_result_body, user_body
@@ -32,6 +32,12 @@ class LeftOver:
         """The message `hi`."""
         request = a_request(message="hi", model=MODEL, timeout_s=timeout_s, lane="main")
         await self.store.accept(accept_run(run_id, session_key, request=request))
+
+    async def accept_as(self, run_id: str, mode: QueueMode) -> None:
+        """The message `hi` in a queue mode; every run can take it in."""
+        request = a_request(message="hi", model=MODEL, timeout_s=0.0, lane="main", queue_mode=mode.value)
+        rules = QueueRules(can_join=lambda _host, _message: True)
+        await self.store.accept(accept_run(run_id, request=request, queue=rules))
 
     async def start(self, run_id: str, session_key: str = SESSION, *, timeout_s: float = 0.0) -> None:
         """Accepted and started: the user turn is in the transcript."""

@@ -134,7 +134,7 @@ class LaneRules(RuleBasedStateMachine):
         ticket = Ticket(f"run {self.given}", tenant, session_key, lane, priority, is_gated, is_held, int(place * 2))
         if is_held:
             self.held.add(ticket.run_id)
-        self.book.enqueue(ticket, is_first=is_first, by_arrival=bool(came_before))
+        self.book.enqueue(ticket, is_first=is_first)
         tickets = self.waiting.setdefault((tenant, session_key), [])
         if is_first:
             tickets.insert(0, ticket)

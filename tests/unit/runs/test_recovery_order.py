@@ -9,7 +9,7 @@ from tests.unit.runs.bench import answer, asks, check_is_over, is_phase, running
 from tests.unit.runs.left_over import LeftOver, left_by
 
 from lanewayd.messages import ToolOutcome
-from lanewayd.records import RunState
+from lanewayd.records import QueueMode, RunState
 from lanewayd.runs.interface import AbortReceipt
 from lanewayd.store.interface import RunChange
 from lanewayd.tools.interface import ToolResult
@@ -149,6 +149,23 @@ async def test_an_abort_of_a_recovered_run_that_still_waits_ends_it(tmp_path: Pa
             await bench.ended(run_id)
             await bench.idle()
         await check_is_over(bench, waiting, f"agent:main:{waiting}")
+
+
+async def test_a_message_that_was_to_go_into_an_aborted_run_does_not_overtake_older_ones(tmp_path: Path) -> None:
+    async def leave(left: LeftOver) -> None:
+        await left.start("r")
+        await left.accept_as("older", QueueMode.COLLECT)
+        await left.accept_as("steers", QueueMode.STEER)
+        await left.abort_asked("r")
+
+    await left_by(tmp_path, leave)
+    async with running_bench(tmp_path) as bench:
+        assert (await bench.ended("r")).state is RunState.CANCELLED
+        await bench.clock.advance(1.0)  # the quiet time of what is collected
+        (await bench.model_call()).end(answer("first"))
+        assert (await bench.ended("older")).payloads[0].text == "first"
+        (await bench.model_call()).end(answer("second"))
+        assert (await bench.ended("steers")).payloads[0].text == "second"
 
 
 async def test_recovery_says_how_many_runs_were_interrupted(tmp_path: Path) -> None:
