@@ -152,6 +152,14 @@ def chain(
     return tuple(unique.values())
 
 
+def seeing_first(references: list[str], image_model: str, *, sees: Callable[[str], bool]) -> list[str]:
+    """The chain of a run with images: `image_model`, a full reference, comes before a first model that cannot see
+    (R-4.16)."""
+    if sees(references[0]):
+        return references
+    return [image_model, *(each for each in references if each.lower() != image_model.lower())]
+
+
 def resolve_model(
     wishes: ModelWishes,
     providers: Mapping[str, ProviderFacts],

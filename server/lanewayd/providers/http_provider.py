@@ -16,7 +16,7 @@ from lanewayd.messages import FailureClass
 from lanewayd.providers.endpoint import address
 from lanewayd.providers.failures import Fault, classify_response, failed_by, fault, run_error, stalled
 from lanewayd.providers.hosting import idle_limit_s, is_self_hosted
-from lanewayd.providers.interface import Decoder, Dialect, Failed, ModelRequest, StreamEvent
+from lanewayd.providers.interface import EVENTS_PER_LOOP_TURN, Decoder, Dialect, Failed, ModelRequest, StreamEvent
 from lanewayd.providers.redaction import hide_secret
 from lanewayd.providers.signatures import without_rejected_signatures
 from lanewayd.providers.transport_faults import TRANSPORT_EXCEPTIONS, fault_before_response, fault_within_response
@@ -34,7 +34,6 @@ _ERROR_BODY_WAIT_S = 10.0
 # After the model has finished: for its usage and end mark, and then for the end of the body that frees the connection.
 _USAGE_WAIT_S = 10.0
 _BODY_END_WAIT_S = 0.1
-_EVENTS_PER_LOOP_TURN = 8
 _LEGAL_KEY = re.compile(r"[\x21-\x7e]+")
 _LARGE_REQUEST_BYTES = 100_000
 _KEY_REFUSED = frozenset(
@@ -137,7 +136,7 @@ class HttpProvider:
                 for event in batch:
                     yield event
                     # A burst that is already buffered never suspends by itself; the first event should leave at once.
-                    if sent % _EVENTS_PER_LOOP_TURN == 0:
+                    if sent % EVENTS_PER_LOOP_TURN == 0:
                         await asyncio.sleep(0)
                     sent += 1
 

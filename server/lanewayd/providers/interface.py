@@ -22,6 +22,8 @@ from lanewayd.providers.failure_kinds import reason_of as reason_of  # noqa: PLC
 from lanewayd.providers.image_turns import oldest_with_images as oldest_with_images  # noqa: PLC0414 - tells callers which contents a request needs
 
 DEFAULT_OUTPUT_CAP = 32_000
+EVENTS_PER_LOOP_TURN = 8
+"""Events at most that a provider gives before other work runs; after the first of a call it always does (D-15)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from lanewayd.messages import (
 )
 from lanewayd.providers.call_ids import CallIdFactory, CallIds
 from lanewayd.providers.interface import (
+    EVENTS_PER_LOOP_TURN,
     BlockEnded,
     Done,
     Failed,
@@ -38,7 +39,6 @@ from lanewayd.providers.scripts import ScriptedCall, ScriptError, Turn, parse_sc
 
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _MAX_KNOWN_SCRIPTS = 64
-_EVENTS_PER_LOOP_TURN = 8
 
 
 class ScriptedProvider:
@@ -102,7 +102,7 @@ class ScriptedProvider:
                 texts.append(chunk)
                 yield delta(len(blocks), chunk)
                 # Without a delay nothing here would ever let other work run.
-                if played % _EVENTS_PER_LOOP_TURN == 0:
+                if played % EVENTS_PER_LOOP_TURN == 0:
                     await asyncio.sleep(0)
                 played += 1
             if texts:

@@ -15,6 +15,7 @@ from lanewayd.models.resolve import (
     ProviderFacts,
     chain,
     resolve_model,
+    seeing_first,
 )
 from lanewayd.models.thinking import check_level, level_for
 from lanewayd.models.windows import Room
@@ -82,15 +83,10 @@ class ModelChoices:
                 usable.append(full)
         wish = ThinkingLevel.of(request.thinking) or ThinkingLevel.of(agent.thinking or "")
         if agent.image_model and any(attachment.is_image for attachment in request.attachments):
-            usable = self._seeing_first(usable, agent.image_model, agent)
+            image_model = self._usable(agent.image_model, agent)
+            if image_model:
+                usable = seeing_first(usable, image_model, sees=lambda model: self._known.facts(model).accepts_images)
         return tuple(self._candidate(reference, agent, wish) for reference in usable)
-
-    def _seeing_first(self, references: list[str], image_model: str, agent: AgentSettings) -> list[str]:
-        """The chain of a run with images: the image model comes before a model that cannot see (R-4.16)."""
-        seeing = self._usable(image_model, agent)
-        if not seeing or self._known.facts(references[0]).accepts_images:
-            return references
-        return [seeing, *(each for each in references if each.lower() != seeing.lower())]
 
     def _candidate(self, reference: str, agent: AgentSettings, wish: ThinkingLevel | None) -> Candidate:
         provider, _, model = reference.partition("/")
