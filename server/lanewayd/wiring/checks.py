@@ -27,7 +27,7 @@ from lanewayd.errors import LanewayError, StartupError
 from lanewayd.messages import LOCAL_PROVIDER
 from lanewayd.providers.endpoint import address
 from lanewayd.providers.http_provider import make_transport
-from lanewayd.providers.local.weights import find_weights, verify
+from lanewayd.providers.local.weights import find_weights, inspect, verify
 from lanewayd.providers.model_list import ask_for_models
 from lanewayd.settings_models import ProviderSettings
 from lanewayd.settings_schema import Settings
@@ -192,6 +192,7 @@ async def _look_at_models(
 ) -> Sequence[Finding]:
     is_used = LOCAL_PROVIDER in used
     weights = await in_thread(partial(find_weights, settings.models.local.gguf))
+    weights = await in_thread(partial(inspect, weights))
     if is_used:  # their content is of interest only then: 100 MB
         weights = await in_thread(partial(verify, weights))
     problem = weights.advice if settings.models.local.enabled else "It is switched off: `models.local.enabled`."

