@@ -130,7 +130,7 @@ async def test_sessions_and_their_entries_are_read_and_changed(client: LanewayCl
     assert entries[1].truncated
     assert await client.sessions.read_entry("s", entries[1].entry_id) == long
     lines = [json.loads(line) async for line in client.sessions.export("s")]
-    assert len(lines) == 3
+    assert [line["type"] for line in lines] == ["session", "message", "message", "custom"]
     updated = await client.sessions.update("s", label="mine", thinking=agent_pb2.THINKING_LEVEL_OFF, trace=False)
     assert (updated.label, updated.thinking, updated.trace) == ("mine", agent_pb2.THINKING_LEVEL_OFF, False)
     updated = await client.sessions.update("s", pinned=True, clear=["label", "trace"])

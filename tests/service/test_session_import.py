@@ -78,7 +78,7 @@ async def test_an_export_that_is_imported_and_exported_again_is_the_same(tmp_pat
             answer = await client.sessions.import_lines(first, session_key="copy")
             second = await exported(client, "copy")
         assert without_ids(second) == without_ids(first)
-        assert answer.entries == len(first) - 1 == 9
+        assert answer.entries == len(first) - 2 == 9
         ids = [{json.loads(line)["id"] for line in lines} for lines in (first, second)]
         assert ids[0].isdisjoint(ids[1])
         assert answer.session.session_key == "agent:main:copy"
@@ -133,9 +133,34 @@ def saying(**block: Any) -> dict[str, Any]:
     return of_role("assistant", content=[block])
 
 
+OURS = {**HEADER, "hasEnd": True}
+
+
+def end(entries: object = 1) -> dict[str, Any]:
+    return {"type": "custom", "customType": "laneway.end", "data": {"entries": entries}}
+
+
+async def test_an_export_of_ours_is_taken_with_its_end_and_one_of_others_without(service: RunningService) -> None:
+    exports: list[tuple[list[object], int]] = [
+        ([OURS, USER, end()], 1),
+        ([HEADER, USER], 1),
+        ([HEADER, USER, end()], 1),
+        ([OURS, end(0)], 0),
+    ]
+    for number, (lines, entries) in enumerate(exports):
+        answer = await importing(service, requests(*lines, session_key=f"s{number}"))
+        assert answer.entries == entries
+
+
 @pytest.mark.parametrize(
     ("lines", "text"),
     [
+        ([OURS, USER], "line 3: the last line is missing: the export was cut"),
+        ([OURS], "line 2: the last line is missing: the export was cut"),
+        ([OURS, end()], "line 2: the export had 1 entries, but 0 stand before its end"),
+        ([OURS, USER, {**end(), "data": None}], "line 3: the export had null entries"),
+        ([OURS, USER, end(), changed(id="2")], "line 4: nothing follows the end"),
+        ([HEADER, {**end(), "customType": "other"}], 'line 2: entries of the type "custom" cannot be imported'),
         ([], "there are no lines"),
         (["", " "], "there are no lines"),
         ([USER], "line 1: the first line is the header"),

@@ -190,7 +190,7 @@ async def test_an_export_has_the_format_that_others_read(tmp_path: Path, model: 
         lines = await _export(service)
         assert await _export(service) == lines
         workspace = str(service.home / "workspaces" / "main")
-    header, *rest = [json.loads(line) for line in lines]
+    header, *rest, end = [json.loads(line) for line in lines]
     assert "\n" not in "".join(lines)
     assert (header["type"], header["version"], header["id"]) == ("session", 3, run.session_id)
     assert (header["cwd"], header["sessionKey"]) == (workspace, KEY)
@@ -200,6 +200,9 @@ async def test_an_export_has_the_format_that_others_read(tmp_path: Path, model: 
     assert all(len(each) == 8 and int(each, 16) >= 0 for each in ids)
     assert len(set(ids)) == len(ids) == len(entries)
     assert [line["parentId"] for line in rest] == [None, *ids[:-1]]
+    assert (end["type"], end["customType"], end["data"]) == ("custom", "laneway.end", {"entries": 5})
+    assert (end["parentId"], end["timestamp"]) == (ids[-1], rest[-1]["timestamp"])
+    assert end["id"] not in ids
     user, calling, result, answer = [line["message"] for line in rest[:4]]
     assert user == {"role": "user", "content": [{"type": "text", "text": "l\u00f6\u00f6k\u2028here"}]}
     call_id = entries[1].assistant.content[1].tool_call.call_id

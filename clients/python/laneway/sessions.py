@@ -116,7 +116,8 @@ class SessionCalls:
             request.offset = answer.next_offset
 
     async def export(self, session_key: str) -> AsyncGenerator[str, None]:
-        """The transcript as JSON lines without line ends: first a header, then the entries. Raises NotFound.
+        """The transcript as JSON lines without line ends: first a header, then the entries, last
+        the end, without which it is not imported again. Raises NotFound.
 
         It cannot be taken up again: Unavailable or DeadlineExceeded in its middle means to begin anew."""
         request = session_pb2.ExportSessionRequest(session_key=session_key)

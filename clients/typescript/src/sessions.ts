@@ -107,8 +107,9 @@ export class SessionCalls {
   }
 
   /**
-   * The transcript as JSON lines without line ends: first a header, then the entries. Throws NotFoundError. It cannot be
-   * taken up again: UnavailableError or DeadlineExceededError in its middle means to begin anew.
+   * The transcript as JSON lines without line ends: first a header, then the entries, last the end, without which it is
+   * not imported again. Throws NotFoundError. It cannot be taken up again: UnavailableError or DeadlineExceededError in its
+   * middle means to begin anew.
    */
   async *export(sessionKey: string, { signal }: CallOptions = {}): AsyncGenerator<string, void, undefined> {
     const { silenceMs } = this.#caller.timeouts;

@@ -8,13 +8,13 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError, StoreUnavailable
-from lanewayd.records import EntryKind, NewEntry, Session, SessionPatch
+from lanewayd.records import Entry, EntryKind, NewEntry, Session, SessionPatch
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.registry import RunRegistry
 from lanewayd.sessions.keys import agent_of, fork_key
 from lanewayd.store.interface import DeleteSession, Forked, ForkSession, ImportSession, ResetSession, UpdateSession
 from lanewayd.transcript.entries import blobs_named_by, reset_body
-from lanewayd.transcript.export import ExportIds, export_header, export_line
+from lanewayd.transcript.export import ExportIds, export_end, export_header, export_line
 from lanewayd.transcript.importing import TranscriptReader
 
 PAGE_ENTRIES = 200
@@ -76,14 +76,16 @@ class SessionControl:
     async def lines(self, session: Session) -> AsyncGenerator[str, None]:
         """The transcript as JSON lines, read in pages."""
         yield _line(export_header(session, self._workshop.workspace(session.agent_id)))
-        ids, after_no = ExportIds(), 0
-        while True:
+        ids, after_no, count = ExportIds(), 0, 0
+        last: Entry | None = None
+        has_more = True
+        while has_more:
             page = await self._store.entries(session.tenant, session.session_key, after_no=after_no, limit=PAGE_ENTRIES)
             for number, entry in page:
-                after_no = number
+                after_no, last, count = number, entry, count + 1
                 yield _line(export_line(entry, ids))
-            if len(page) < PAGE_ENTRIES:
-                return
+            has_more = len(page) == PAGE_ENTRIES
+        yield _line(export_end(last, count, session, ids))
 
     async def read(self, lines: AsyncIterator[str]) -> TranscriptReader:
         """All lines of an export, checked. Raises FIELD_INVALID (`line`)."""

@@ -8,6 +8,10 @@ from lanewayd.messages import ToolOutcome, valid_text
 from lanewayd.records import Entry, EntryKind, Session
 
 EXPORT_VERSION = 3
+END_MARK = "hasEnd"
+"""Of a header: the last line is an end, so that a file without one is known to be cut."""
+END_TYPE = "laneway.end"
+"""`customType` of the last line."""
 
 
 class ExportIds:
@@ -38,6 +42,19 @@ def export_header(session: Session, workspace: str) -> dict[str, Any]:
         "timestamp": session.created_at.isoformat(),
         "cwd": workspace,
         "sessionKey": session.session_key,
+        END_MARK: True,
+    }
+
+
+def export_end(last: Entry | None, entries: int, session: Session, ids: ExportIds) -> dict[str, Any]:
+    """The last line of an export: an entry that models do not see (spec 03, 7.2), behind the `last` of `entries`."""
+    return {
+        "type": "custom",
+        "id": ids.short(f"{END_TYPE} {session.session_id}"),
+        "parentId": ids.short(last.entry_id) if last is not None else None,
+        "timestamp": (last.time if last is not None else session.created_at).isoformat(),
+        "customType": END_TYPE,
+        "data": {"entries": entries},
     }
 
 

@@ -27,7 +27,7 @@ from lanewayd.messages import (
 )
 from lanewayd.records import EntryKind, NewEntry
 from lanewayd.transcript.entries import assistant_body, reset_body, tool_result_body, user_body
-from lanewayd.transcript.export import EXPORT_VERSION
+from lanewayd.transcript.export import END_MARK, END_TYPE, EXPORT_VERSION
 
 _STOP_REASONS = {"toolUse": StopReason.TOOL_USE} | {
     reason.value: reason for reason in StopReason if reason is not StopReason.TOOL_USE
@@ -59,6 +59,9 @@ class TranscriptReader:
     _ids: set[str] = field(default_factory=set)
     _last_id: str | None = None
     _line_no: int = 0
+    _has_end: bool = False
+    """The header says that the last line is an end."""
+    _is_ended: bool = False
 
     def feed(self, line: str) -> None:
         """The next line; a blank one says nothing. Raises FieldError (FIELD_INVALID, `line`)."""
@@ -69,6 +72,10 @@ class TranscriptReader:
             value = _json_object(line)
             if self.started_at is None:
                 self._read_header(value)
+            elif self._is_ended:
+                raise _Refused("nothing follows the end of an export")
+            elif value.get("type") == "custom" and value.get("customType") == END_TYPE:
+                self._read_end(value)
             else:
                 self._read_entry(value)
         except _Refused as refused:
@@ -78,6 +85,9 @@ class TranscriptReader:
         """No more lines come; when the conversation began. Raises FieldError (FIELD_INVALID, `line`)."""
         if self.started_at is None:
             raise FieldError(ErrorCode.FIELD_INVALID, "line", "there are no lines; the first one is the header")
+        if self._has_end and not self._is_ended:
+            what = f"line {self._line_no + 1}: the last line is missing: the export was cut, export it again"
+            raise FieldError(ErrorCode.FIELD_INVALID, "line", what)
         return self.started_at
 
     def _read_header(self, value: dict[str, Any]) -> None:
@@ -90,7 +100,15 @@ class TranscriptReader:
         if any(character < " " or "\x7f" <= character <= "\x9f" for character in session_key):
             raise _Refused("`sessionKey` has control characters")
         self.session_key = session_key
+        self._has_end = value.get(END_MARK) is True
         self.started_at = _time(value)
+
+    def _read_end(self, value: dict[str, Any]) -> None:
+        data = value.get("data")
+        count = data.get("entries") if isinstance(data, dict) else None
+        if count != len(self.entries):
+            raise _Refused(f"the export had {_shown(count)} entries, but {len(self.entries)} stand before its end")
+        self._is_ended = True
 
     def _read_entry(self, value: dict[str, Any]) -> None:
         kind, body_json = self._body(value)

@@ -103,7 +103,7 @@ async def test_an_export_that_is_imported_goes_on_as_the_same_conversation(
     assert list(tmp_path.iterdir()) == [file]
     piped = await run("sessions", "export", "s", environ=environ)
     assert piped.out == file.read_text()
-    assert [line["type"] for line in values(piped.out)] == ["session", *["message"] * 4]
+    assert [line["type"] for line in values(piped.out)] == ["session", *["message"] * 4, "custom"]
     imported = await run("sessions", "import", str(file), "--session", "copy", environ=environ)
     assert (imported.code, imported.err) == (0, "")
     assert imported.out.startswith("agent:main:copy: 4 entries; go on with: laneway agent")
@@ -133,6 +133,12 @@ async def test_what_cannot_be_written_or_read_is_said_and_nothing_is_left(
     assert json.loads(replaced.out) == {"file": str(file), "entries": 4, "size_bytes": file.stat().st_size}
     assert list(tmp_path.iterdir()) == [file]
 
+    whole = file.read_text()
+    file.write_text("".join(whole.splitlines(keepends=True)[:3]))
+    cut = await run("sessions", "import", str(file), "--session", "cut", environ=environ)
+    assert (cut.code, "line 4: the last line is missing: the export was cut" in cut.err) == (2, True)
+    assert "nothing was imported" in cut.err
+    file.write_text(whole)
     taken = await run("sessions", "import", str(file), environ=environ)
     assert taken.code == 2
     assert f"laneway sessions import {file} --session ANOTHER-KEY" in taken.err

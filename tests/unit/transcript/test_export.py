@@ -35,6 +35,7 @@ def test_the_header_names_the_session_and_its_version() -> None:
         "timestamp": "2026-01-01T12:30:00+00:00",
         "cwd": "/ws",
         "sessionKey": "agent:main:main",
+        "hasEnd": True,
     }
 
 

@@ -31,7 +31,7 @@ def export(
 ) -> None:
     """Write a session as JSON lines to FILE or to stdout.
 
-    The first line is a header, then comes one entry per line. FILE appears when it is complete.
+    The first line is a header, then comes one entry per line, and last the end. FILE appears when it is complete.
     `laneway sessions import` makes a session of it again.
 
     Examples:
@@ -44,18 +44,18 @@ def export(
         return
     path = Path(file)
     with _new_file(path, replaces=force) as out:
-        lines = run_async(_export(key, out, address))
+        entries = run_async(_export(key, out, address))
     size_bytes = path.stat().st_size
     if json:
-        fields = {"file": str(path), "entries": lines - 1, "size_bytes": size_bytes}
+        fields = {"file": str(path), "entries": entries, "size_bytes": size_bytes}
         print(json_text.dumps(fields, ensure_ascii=False, separators=(",", ":")))
     else:
-        print(safe(f"{path}: {_entries_text(lines - 1)}, {size_text(size_bytes)}"))
+        print(safe(f"{path}: {_entries_text(entries)}, {size_text(size_bytes)}"))
 
 
 async def _export(key: str, out: IO[str], address: str | None) -> int:
-    """Write all lines; how many there were."""
-    count = 0
+    """Write all lines; how many of them were entries."""
+    count = -1
     with _progress("exporting") as status:
         async with (
             Connection(address, os.environ) as connection,
@@ -63,9 +63,9 @@ async def _export(key: str, out: IO[str], address: str | None) -> int:
         ):
             async for line in lines:
                 out.write(line + "\n")
+                status.update(f"exporting: {_entries_text(max(count, 0))}")
                 count += 1
-                status.update(f"exporting: {_entries_text(count - 1)}")
-    return count
+    return count - 1
 
 
 @contextmanager

@@ -171,7 +171,8 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ExportSession(self, request, context):
-        """Streams the whole transcript as JSON lines: first a header, then the entries. NOT_FOUND: SESSION_NOT_FOUND.
+        """Streams the whole transcript as JSON lines: first a header, then the entries, last an end that says how many there
+        are. NOT_FOUND: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

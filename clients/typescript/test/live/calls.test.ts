@@ -95,7 +95,8 @@ test("sessions and their entries are read and changed", async () => {
   assert.deepEqual(entries.map(({ body }) => body.case), ["user", "assistant"]);
   assert.equal(await client.sessions.readEntry("kept", entries[1]?.entryId ?? ""), "ok");
   const lines = await all(client.sessions.export("kept"));
-  assert.deepEqual(lines.map((line) => typeof JSON.parse(line)), ["object", "object", "object"]);
+  const types = lines.map((line) => (JSON.parse(line) as { type: string }).type);
+  assert.deepEqual(types, ["session", "message", "message", "custom"]);
   const updated = await client.sessions.update("kept", { label: "mine", pinned: true, trace: false });
   assert.deepEqual([updated.label, updated.pinned, updated.trace], ["mine", true, false]);
   const cleared = await client.sessions.update("kept", { label: null, trace: null });

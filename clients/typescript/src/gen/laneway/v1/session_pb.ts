@@ -1152,8 +1152,8 @@ export const ExportSessionRequestSchema: GenMessage<ExportSessionRequest> = /*@_
  */
 export type ExportSessionResponse = Message<"laneway.v1.ExportSessionResponse"> & {
   /**
-   * One JSON object without its line end: the header first, then one entry each. A line that would exceed the limit of
-   * a message (1 MiB) comes in several messages, cut at characters.
+   * One JSON object without its line end: the header first, then one entry each, then the end. A line that would
+   * exceed the limit of a message (1 MiB) comes in several messages, cut at characters.
    *
    * @generated from field: string line = 1;
    */
@@ -1190,6 +1190,7 @@ export type ImportSessionRequest = Message<"laneway.v1.ImportSessionRequest"> & 
   /**
    * One JSON object as ExportSession wrote it, without its line end; the header first. Blank lines are passed over.
    * Entries that are no messages and no resets are FIELD_INVALID, as is a branch: each entry follows the one before.
+   * Of a header that ExportSession wrote the end must come too; lines of others need none.
    *
    * @generated from field: string line = 2;
    */
@@ -1389,7 +1390,8 @@ export const SessionService: GenService<{
     output: typeof ReadEntryResponseSchema;
   },
   /**
-   * Streams the whole transcript as JSON lines: first a header, then the entries. NOT_FOUND: SESSION_NOT_FOUND.
+   * Streams the whole transcript as JSON lines: first a header, then the entries, last an end that says how many there
+   * are. NOT_FOUND: SESSION_NOT_FOUND.
    *
    * @generated from rpc laneway.v1.SessionService.ExportSession
    */
