@@ -5,7 +5,6 @@ run, or has ended. The store's rows, the lanes and the transcript must say the s
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
@@ -25,6 +24,7 @@ from tests.store.lane_world import (
     settling,
     start_recovered,
 )
+from tests.store.message_model import Message, MessageModel
 
 from lanewayd.errors import CollectionChanged, ErrorCode, IntakeNotEmpty, LanewayError, RunNotStartable
 from lanewayd.queueing.steering import can_join
@@ -45,36 +45,6 @@ MAX_ATTEMPTS = 3
 """Charges after which a run is given up."""
 
 
-@dataclass
-class Message:
-    """What the model knows of one."""
-
-    number: int
-    session_key: str
-    mode: QueueMode
-    tools: tuple[str, ...]
-    disposition: Disposition
-    state: RunState = RunState.QUEUED
-    host: str = ""
-    """The run that it waits to go into, or is part of."""
-    is_marked: bool = False
-    """Its abort was asked for while it was at work."""
-    is_said: bool = False
-    """Its words stand in the transcript."""
-
-    @property
-    def run_id(self) -> str:
-        return f"run-{self.number}"
-
-    @property
-    def words(self) -> str:
-        return f"message {self.number};"
-
-    @property
-    def waits_for_turn(self) -> bool:
-        return self.state is RunState.QUEUED and not self.host
-
-
 class MessageHistories(RuleBasedStateMachine):
     """Hypothesis finds the histories."""
 
@@ -85,61 +55,11 @@ class MessageHistories(RuleBasedStateMachine):
     def begin(self, cap: int, drop: DropPolicy) -> None:
         self.store = MemoryStore()
         self.lanes = Lanes()
-        self.cap, self.drop = cap, drop
-        self.messages: dict[str, Message] = {}
+        self.model = MessageModel(cap=cap, drop=drop, happened=self.happened)
+        self.messages = self.model.messages
         self.commands: dict[str, AcceptRun] = {}
         self.withdrawn: list[str] = []
         """Ended while they waited to go into a run."""
-
-    # --- the model ---
-
-    def of(self, session_key: str) -> list[Message]:
-        """Those of a session that have not ended, in order of arrival."""
-        return [each for each in self.messages.values() if each.session_key == session_key and not each.state.is_ended]
-
-    def at_work(self, session_key: str) -> Message | None:
-        running = [each for each in self.of(session_key) if each.state is RunState.RUNNING]
-        assert len(running) <= 1, "two runs of one session are at work"
-        return running[0] if running else None
-
-    def waiting_to_be_collected(self, session_key: str) -> list[Message]:
-        return [each for each in self.of(session_key) if each.waits_for_turn and each.mode is QueueMode.COLLECT]
-
-    def expected(self, message: Message) -> tuple[Message, list[Message], Message | None]:
-        """The message as it must be accepted, those that must be dropped for it, the run that it interrupts.
-
-        Raises LanewayError when it must be refused.
-        """
-        unended, running = self.of(message.session_key), self.at_work(message.session_key)
-        message.disposition = Disposition.QUEUED if unended else Disposition.STARTED
-        if message.mode is QueueMode.STEER and running is not None and not running.is_marked:
-            waits = any(each.mode is QueueMode.STEER and each.waits_for_turn for each in unended)
-            if not waits and running.tools == message.tools:
-                message.host, message.disposition = running.run_id, Disposition.STEERED
-        if message.mode is QueueMode.INTERRUPT and running is not None and not running.is_marked:
-            message.disposition = Disposition.INTERRUPTED_PREVIOUS
-            return message, [], running
-        dropped: list[Message] = []
-        if message.mode is QueueMode.COLLECT and unended:
-            waiting = self.waiting_to_be_collected(message.session_key)
-            surplus = len(waiting) + 1 - self.cap
-            if surplus > 0 and self.drop is DropPolicy.NEW:
-                raise LanewayError(ErrorCode.QUEUE_FULL, "")
-            dropped = waiting[: max(0, surplus)]
-            if len(waiting) > len(dropped):
-                message.disposition = Disposition.COLLECTED
-        return message, dropped, None
-
-    def ends(self, message: Message, state: RunState) -> None:
-        """What ends with a run, and what waits for a turn of its own from then on."""
-        message.state = state
-        self.happened[f"runs {state.value}"] += 1
-        for other in self.of(message.session_key):
-            if other.host == message.run_id and other.state is RunState.MERGED:
-                other.state = state
-            elif other.host == message.run_id:
-                other.host = ""
-                self.happened["messages detached"] += 1
 
     # --- what can happen ---
 
@@ -151,9 +71,9 @@ class MessageHistories(RuleBasedStateMachine):
     def accept_while_at_work(self, session_key: str, burst: list[tuple[QueueMode, tuple[str, ...]]]) -> None:
         """As most messages come: to a session that is at work and has nothing else to do."""
         for _ in range(3):
-            if len(self.of(session_key)) > 1:
+            if len(self.model.of(session_key)) > 1:
                 self.finish_all(session_key)
-        if not self.of(session_key):
+        if not self.model.of(session_key):
             self.accept(session_key, QueueMode.FOLLOWUP, ())
         self.turns(session_key)
         for kind in burst:
@@ -176,9 +96,9 @@ class MessageHistories(RuleBasedStateMachine):
     def accept(self, session_key: str, mode: QueueMode, tools: tuple[str, ...]) -> None:
         message = Message(len(self.commands) + 1, session_key, mode, tools, Disposition.STARTED)
         command = self.commands[message.run_id] = self.command_of(message)
-        ahead = sum(each.waits_for_turn for each in self.of(session_key))
+        ahead = sum(each.waits_for_turn for each in self.model.of(session_key))
         try:
-            message, dropped, interrupted = self.expected(message)
+            message, dropped, interrupted = self.model.expected(message)
         except LanewayError:
             with pytest.raises(LanewayError) as refusal:
                 self.store.do(command)
@@ -211,7 +131,7 @@ class MessageHistories(RuleBasedStateMachine):
         )
         key = IdempotencyKey(message.run_id, b"hash", 1, KEY_KEPT_FOR)
         session = SessionSelector(message.session_key, "", "a", "", f"id of {message.session_key}")
-        rules = QueueRules(QueueMode.FOLLOWUP, self.cap, self.drop, can_join)
+        rules = QueueRules(QueueMode.FOLLOWUP, self.model.cap, self.model.drop, can_join)
         return AcceptRun(TENANT, message.run_id, session, request, key, NOW, 5, rules)
 
     @precondition(lambda self: self.messages)
@@ -237,7 +157,7 @@ class MessageHistories(RuleBasedStateMachine):
             message = self.messages[ticket.run_id]
             if message.state is RunState.RUNNING:
                 continue  # recovered: it goes first
-            older = [each for each in self.of(message.session_key) if each.number < message.number]
+            older = [each for each in self.model.of(message.session_key) if each.number < message.number]
             assert not older, f"{message.run_id} overtakes {older}"
 
     @precondition(lambda self: self.lanes.admitted)
@@ -293,9 +213,9 @@ class MessageHistories(RuleBasedStateMachine):
         self.lanes.at_work[message.run_id] = started.run
 
     def is_started(self, message: Message, members: tuple[str, ...]) -> None:
-        assert self.at_work(message.session_key) is None
+        assert self.model.at_work(message.session_key) is None
         message.state, message.is_said = RunState.RUNNING, True
-        behind = [each for each in self.of(message.session_key) if each.number > message.number]
+        behind = [each for each in self.model.of(message.session_key) if each.number > message.number]
         for run_id in members:
             member = behind.pop(0)
             assert member.run_id == run_id, "a message is collected across another one"
@@ -349,7 +269,7 @@ class MessageHistories(RuleBasedStateMachine):
                 self.store.do(command)
             return
         self.lanes.heard_end(self.store.do(command))
-        self.ends(message, state)
+        self.model.ends(message, state)
         self.lanes.leave(message.run_id)
 
     @precondition(lambda self: self.messages)
@@ -360,7 +280,7 @@ class MessageHistories(RuleBasedStateMachine):
 
     @rule(session_key=st.sampled_from(SESSIONS), clear_queued=st.booleans())
     def abort_session(self, session_key: str, clear_queued: bool) -> None:
-        asked = [each for each in self.of(session_key) if clear_queued or each.state is not RunState.QUEUED]
+        asked = [each for each in self.model.of(session_key) if clear_queued or each.state is not RunState.QUEUED]
         self.heard_abort(abort_of(session_key=session_key, clear_queued=clear_queued), asked)
 
     def heard_abort(self, command: object, asked: list[Message]) -> None:
@@ -386,7 +306,7 @@ class MessageHistories(RuleBasedStateMachine):
 
     def settle(self, message: Message, state: RunState) -> None:
         self.lanes.heard_end(self.store.do(settling(message.run_id, state)))
-        self.ends(message, state)
+        self.model.ends(message, state)
 
     @rule()
     def crash(self) -> None:
@@ -434,14 +354,10 @@ class MessageHistories(RuleBasedStateMachine):
         new = [run_id for run_id in new if not self.messages[run_id].state.is_ended]
         assert self.lanes.book.queued == len(waiting) - len(new) + len(self.lanes.recovered)
         for session_key in SESSIONS:
-            self.at_work(session_key)
-            assert len(self.waiting_to_be_collected(session_key)) <= self.cap + self.first_of_a_free_session(
-                session_key
-            )
-
-    def first_of_a_free_session(self, session_key: str) -> int:
-        """A message that found its session free is not counted against the cap when it comes."""
-        return sum(each.disposition is Disposition.STARTED for each in self.waiting_to_be_collected(session_key))
+            self.model.at_work(session_key)
+            assert len(
+                self.model.waiting_to_be_collected(session_key)
+            ) <= self.model.cap + self.model.first_of_a_free_session(session_key)
 
     def teardown(self) -> None:
         """Whatever has happened, each message gets its turn or its end, and its words are said once or never."""
@@ -461,7 +377,7 @@ class MessageHistories(RuleBasedStateMachine):
             self.messages[merged.run_id].state, self.messages[merged.run_id].is_said = RunState.MERGED, True
             self.lanes.waits_no_more(merged)
         self.lanes.heard_end(self.store.do(ending(self.store, run, RunState.SUCCEEDED)))
-        self.ends(self.messages[run_id], RunState.SUCCEEDED)
+        self.model.ends(self.messages[run_id], RunState.SUCCEEDED)
         self.lanes.leave(run_id)
 
     def check_ends(self) -> None:
