@@ -54,6 +54,28 @@ class ResetSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceSettings:
+    """What sessions may take. Pinned ones, and those with a run that has not ended, always stay."""
+
+    mode: str = setting("enforce", choices=("enforce", "warn"))
+    """warn: only a line in the log."""
+    prune_after_days: float = setting(30.0, low=0)
+    """Without a message; then a session goes, after its transcript was written to `archives/`. 0 = never."""
+    max_entries: int = setting(5000, low=0)
+    """Sessions of each tenant that are not archived; the longest unused are archived. 0 = no limit."""
+    preserve_recent_hours: float = setting(0.0, low=0)
+    """Sessions in which a user has spoken within it are not archived for that."""
+    preserve_external: bool = setting(True)
+    """Sessions that a channel has spoken in stay too."""
+    reset_archive_retention_days: float = setting(0.0, low=0)
+    """How long files in `archives/` are kept; 0 = as long as there is room."""
+    max_disk_bytes: int = setting(10_737_418_240, low=0)
+    """Of database, attachments and `archives/`; above it what is archived goes, oldest first. 0 = no limit."""
+    high_water_bytes: int | None = setting(None, low=0)
+    """Down to this. None: 80 % of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
     """Sessions."""
 
@@ -64,6 +86,7 @@ class SessionSettings:
     """Instead of `reset`, for these sessions."""
     reset_by_channel: Mapping[str, ResetSettings] = field(default_factory=dict)
     """Instead of both, for messages of these channels."""
+    maintenance: MaintenanceSettings = section(MaintenanceSettings)
     write_lock: WriteLockSettings = section(WriteLockSettings)
 
 

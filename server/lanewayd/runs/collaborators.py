@@ -61,6 +61,20 @@ class BlobFiles(BlobReader, Protocol):
         """End its thread."""
 
 
+class TranscriptArchives(Protocol):
+    """Transcripts that left the store; see transcript/archives.py."""
+
+    async def remove_all(self, tenant: str, session_key: str) -> None:
+        """All of a session key."""
+
+
+class NoArchives:
+    """Implements TranscriptArchives where nothing is archived."""
+
+    async def remove_all(self, tenant: str, session_key: str) -> None:
+        return
+
+
 class EventSanitiser(Protocol):
     """How the texts of a tool call look in events: cut, and without secrets (R-1.101)."""
 
@@ -105,3 +119,4 @@ class Collaborators:
     profiles: Profiles = field(default_factory=SoleCredentials)
     """The credentials of the providers and their health."""
     probes: ProbeThrottle = field(default_factory=ProbeThrottle)
+    archives: TranscriptArchives = field(default_factory=NoArchives)

@@ -3,21 +3,19 @@
 Implements the protocols of sessions/interface.py, which may not know of runs, locks or transcripts.
 """
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError, StoreUnavailable
-from lanewayd.records import Entry, EntryKind, NewEntry, Session, SessionPatch
+from lanewayd.records import EntryKind, NewEntry, Session, SessionPatch
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.registry import RunRegistry
+from lanewayd.runs.transcript_lines import transcript_lines
 from lanewayd.sessions.keys import agent_of, fork_key
 from lanewayd.store.interface import DeleteSession, Forked, ForkSession, ImportSession, ResetSession, UpdateSession
 from lanewayd.transcript.entries import blobs_named_by, reset_body
-from lanewayd.transcript.export import ExportIds, export_end, export_header, export_line
 from lanewayd.transcript.importing import TranscriptReader
 
-PAGE_ENTRIES = 200
 MAX_FORK_ENTRIES = 20_000
 MAX_FORK_BYTES = 64 * 1024 * 1024
 """What one transaction copies at most, as much as an import may bring."""
@@ -33,6 +31,7 @@ class SessionControl:
         self._ids = collaborators.ids
         self._locks = collaborators.locks
         self._workshop = collaborators.workshop
+        self._archives = collaborators.archives
         self._registry = registry
 
     async def stop(self, tenant: str, session_key: str, *, stop_reason: str) -> tuple[str, ...]:
@@ -70,22 +69,14 @@ class SessionControl:
             self._blobs.suspect(await self._store.delete_session(DeleteSession(tenant, session_key)))
             with suppress(StoreUnavailable):  # the session is gone; retention sweeps again
                 await self._blobs.sweep(self._store.unnamed_blobs)
+            await self._archives.remove_all(tenant, session_key)
         finally:
             await self._locks.release(held)
 
     async def lines(self, session: Session) -> AsyncGenerator[str, None]:
         """The transcript as JSON lines, read in pages."""
-        yield _line(export_header(session, self._workshop.workspace(session.agent_id)))
-        ids, after_no, count = ExportIds(), 0, 0
-        last: Entry | None = None
-        has_more = True
-        while has_more:
-            page = await self._store.entries(session.tenant, session.session_key, after_no=after_no, limit=PAGE_ENTRIES)
-            for number, entry in page:
-                after_no, last, count = number, entry, count + 1
-                yield _line(export_line(entry, ids))
-            has_more = len(page) == PAGE_ENTRIES
-        yield _line(export_end(last, count, session, ids))
+        async for line in transcript_lines(self._store, session, self._workshop.workspace(session.agent_id)):
+            yield line
 
     async def read(self, lines: AsyncIterator[str]) -> TranscriptReader:
         """All lines of an export, checked. Raises FIELD_INVALID (`line`)."""
@@ -162,7 +153,3 @@ class SessionControl:
                 "the session has runs that have not ended; abort them, or ask with force",
                 metadata={"run_id": session.active_run_id} if session.active_run_id else {},
             )
-
-
-def _line(value: dict[str, object]) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

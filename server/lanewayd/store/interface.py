@@ -43,6 +43,12 @@ from lanewayd.store.session_commands import ForkSession as ForkSession
 from lanewayd.store.session_commands import ImportSession as ImportSession
 from lanewayd.store.session_commands import ResetSession as ResetSession
 from lanewayd.store.session_commands import UpdateSession as UpdateSession
+from lanewayd.store.session_upkeep_commands import ArchiveSurplus as ArchiveSurplus
+from lanewayd.store.session_upkeep_commands import CrowdedTenant as CrowdedTenant
+from lanewayd.store.session_upkeep_commands import DropPastTranscript as DropPastTranscript
+from lanewayd.store.session_upkeep_commands import DropSession as DropSession
+from lanewayd.store.session_upkeep_commands import Unused as Unused
+from lanewayd.store.session_upkeep_commands import UnusedKind as UnusedKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,9 @@ class Store(Protocol):
     async def import_session(self, command: ImportSession) -> Session: ...
     async def fork_session(self, command: ForkSession) -> Forked: ...
     async def prune(self, command: Prune) -> Pruned: ...
+    async def drop_session(self, command: DropSession) -> tuple[str, ...] | None: ...
+    async def drop_past_transcript(self, command: DropPastTranscript) -> tuple[str, ...] | None: ...
+    async def archive_surplus(self, command: ArchiveSurplus) -> int: ...
 
     async def answer(self, tenant: str, key: IdempotencyKey, now: datetime) -> Accepted | None:
         """The stored answer of a known key, as a duplicate gets it. Raises IDEMPOTENCY_KEY_REUSED."""
@@ -142,6 +151,19 @@ class Store(Protocol):
         """All entries of a session, oldest first, each with its number for paging. [] for an unknown session."""
 
     async def entry(self, tenant: str, session_key: str, entry_id: str) -> Entry | None: ...
+    async def transcript(self, session_id: str, *, after_no: int, limit: int) -> list[tuple[int, Entry]]:
+        """As `entries`, of a session id, also of one whose key has gone on."""
+
+    async def unused_sessions(self, unused: Unused, limit: int) -> list[Session]:
+        """The longest unused first, without the figures of their runs."""
+
+    async def past_transcripts(self, limit: int) -> list[Session]:
+        """Earlier session ids of keys, as sessions that were created when the id began; the first to end first."""
+
+    async def crowded_tenants(self, max_sessions: int) -> list[CrowdedTenant]: ...
+    async def used_bytes(self) -> int:
+        """Of the database, without what it keeps free for later, and of the files of attachments."""
+
     async def run_events(self, tenant: str, run_id: str, *, after_seq: int, limit: int) -> EventPage | None:
         """None for an unknown run."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from lanewayd.audit_records import AuditFilter, AuditPage, AuditRecord
 from lanewayd.clock import Clock, SystemClock
 from lanewayd.records import Entry, Run, Session, SessionFilter, ToolCallRow
-from lanewayd.store import reads
+from lanewayd.store import reads, upkeep_reads
 from lanewayd.store.audit_commands import AUDIT_STEP_ROWS, AppendAudit, ProvideAuditKey, PruneAudit
 from lanewayd.store.audit_reads import audit_page
 from lanewayd.store.commands.accept import stored_answer
@@ -20,7 +20,11 @@ from lanewayd.store.interface import (
     AcceptRun,
     Appended,
     AppendToRun,
+    ArchiveSurplus,
+    CrowdedTenant,
     DeleteSession,
+    DropPastTranscript,
+    DropSession,
     EventPage,
     FindUnnamedBlobs,
     Forked,
@@ -38,6 +42,7 @@ from lanewayd.store.interface import (
     Started,
     StartRun,
     StoreFigures,
+    Unused,
     UpdateSession,
     Waiting,
 )
@@ -155,6 +160,18 @@ class SqliteStore:
         result: Forked = await self._writer.write(command)
         return result
 
+    async def drop_session(self, command: DropSession) -> tuple[str, ...] | None:
+        result: tuple[str, ...] | None = await self._writer.write(command)
+        return result
+
+    async def drop_past_transcript(self, command: DropPastTranscript) -> tuple[str, ...] | None:
+        result: tuple[str, ...] | None = await self._writer.write(command)
+        return result
+
+    async def archive_surplus(self, command: ArchiveSurplus) -> int:
+        result: int = await self._writer.write(command)
+        return result
+
     # --- reads ---
 
     async def answer(self, tenant: str, key: IdempotencyKey, now: datetime) -> Accepted | None:
@@ -197,6 +214,21 @@ class SqliteStore:
 
     async def entry(self, tenant: str, session_key: str, entry_id: str) -> Entry | None:
         return await self._reader.read(lambda snapshot: reads.entry(snapshot, tenant, session_key, entry_id))
+
+    async def transcript(self, session_id: str, *, after_no: int, limit: int) -> list[tuple[int, Entry]]:
+        return await self._reader.read(lambda snapshot: upkeep_reads.transcript(snapshot, session_id, after_no, limit))
+
+    async def unused_sessions(self, unused: Unused, limit: int) -> list[Session]:
+        return await self._reader.read(lambda snapshot: upkeep_reads.unused_sessions(snapshot, unused, limit))
+
+    async def past_transcripts(self, limit: int) -> list[Session]:
+        return await self._reader.read(lambda snapshot: upkeep_reads.past_transcripts(snapshot, limit))
+
+    async def crowded_tenants(self, max_sessions: int) -> list[CrowdedTenant]:
+        return await self._reader.read(lambda snapshot: upkeep_reads.crowded_tenants(snapshot, max_sessions))
+
+    async def used_bytes(self) -> int:
+        return await self._reader.read(upkeep_reads.used_bytes)
 
     async def run_events(self, tenant: str, run_id: str, *, after_seq: int, limit: int) -> EventPage | None:
         return await self._reader.read(lambda snapshot: reads.run_events(snapshot, tenant, run_id, after_seq, limit))

@@ -22,6 +22,7 @@ from lanewayd.store.blobs import Blobs
 from lanewayd.store.sqlite import SqliteStore
 from lanewayd.telemetry.traces import Telemetry
 from lanewayd.tools.redaction import Redactor
+from lanewayd.transcript.archives import Archives
 from lanewayd.transcript.lock import SessionLocks
 from lanewayd.wiring.audit import Audit
 from lanewayd.wiring.model_services import ModelServices
@@ -107,6 +108,7 @@ def _collaborators(ground: Ground, workshop: Workshop, gate: ParkGate) -> Collab
         sanitiser=Redactor(models.secrets),
         settings=run_settings(settings),
         telemetry=ground.telemetry,
+        archives=Archives(settings.home / "archives"),
     )
 
 

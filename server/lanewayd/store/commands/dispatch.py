@@ -12,12 +12,16 @@ from lanewayd.store.commands.credentials import pin_credential, save_credential_
 from lanewayd.store.commands.forking import fork_session
 from lanewayd.store.commands.retention import prune
 from lanewayd.store.commands.run_log import append, inject, settle, start
+from lanewayd.store.commands.session_upkeep import archive_surplus, drop_past, drop_session
 from lanewayd.store.commands.sessions import delete_session, import_session, reset_session, update_session
 from lanewayd.store.credential_commands import PinCredential, SaveCredentialHealth
 from lanewayd.store.interface import (
     AcceptRun,
     AppendToRun,
+    ArchiveSurplus,
     DeleteSession,
+    DropPastTranscript,
+    DropSession,
     FindUnnamedBlobs,
     ForkSession,
     ImportSession,
@@ -43,6 +47,9 @@ _COMMANDS: Mapping[type, Callable[[Transaction, Any], object]] = {
     DeleteSession: delete_session,
     ImportSession: import_session,
     ForkSession: fork_session,
+    DropSession: drop_session,
+    DropPastTranscript: drop_past,
+    ArchiveSurplus: archive_surplus,
     Prune: prune,
     FindUnnamedBlobs: find_unnamed_blobs,
     SaveCredentialHealth: save_credential_health,
