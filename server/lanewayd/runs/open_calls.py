@@ -87,8 +87,8 @@ class OpenCalls:
         text = self._calls[call.call_id].output = valid_text(text)
         return ToolProgress(ToolPhase.UPDATE, call.call_id, call.name, result=Payload(self._sanitiser.shown(text)))
 
-    def finish(self, call: ToolCall, result: ToolResult, *, duration_s: float) -> CallChange:
-        """The call has its result."""
+    def finish(self, call: ToolCall, result: ToolResult, *, duration_s: float | None) -> CallChange:
+        """The call has its result. `duration_s`: None = nobody saw it end."""
         open_call = self._calls[call.call_id]
         text = valid_text(result.text)
         message = ToolResultMessage(call.call_id, call.name, text, result.is_error, result.outcome)

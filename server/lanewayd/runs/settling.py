@@ -10,10 +10,9 @@ from datetime import datetime
 
 from lanewayd.errors import RunNotStartable
 from lanewayd.events import Lifecycle, LifecyclePhase, NewEvent
-from lanewayd.messages import ToolOutcome
-from lanewayd.records import EntryKind, NewEntry, Run, RunState, ToolCallRow, ToolCallState
-from lanewayd.runs.call_rows import UNKNOWN_TEXT, finished_row, known_result, result_event, stopped_result
+from lanewayd.records import EntryKind, NewEntry, Run, RunState, ToolCallRow
 from lanewayd.runs.collaborators import Collaborators
+from lanewayd.runs.open_calls import OpenCalls
 from lanewayd.runs.outcome import Outcome, aborted, end_of, terminal_of
 from lanewayd.runs.spending import usage_before
 from lanewayd.store.interface import RunChange, SettleRun
@@ -61,21 +60,18 @@ class Settling:
         last_text = standing.last_message.text if standing.last_message is not None else ""
         usage = usage_before(standing.usage, run.void_usage, was_cut=bool(run.open_message_id))
         outcome = replace(outcome, text=outcome.text or last_text, usage=usage)
-        events, entries, changed = _voided(run, now), [], []
-        for row in rows:
-            if row.state is ToolCallState.FINISHED:
-                result = known_result(row)
-            else:
-                result = stopped_result(row)
-                if row.state is ToolCallState.LAUNCHED:
-                    result = replace(result, text=UNKNOWN_TEXT, outcome=ToolOutcome.UNKNOWN)
-                changed.append(finished_row(row, result))
-                events.append(NewEvent(now, result_event(result, self._sanitiser.shown(result.text), None)))
-            entries.append(NewEntry(self._ids.entry(), now, EntryKind.TOOL_RESULT, tool_result_body(result)))
+        calls = OpenCalls(self._sanitiser)
+        changes = [calls.finish(call, result, duration_s=None) for call, result in calls.take_over(rows)]
+        changes.append(calls.stop())
+        bodies = [tool_result_body(result) for result in calls.results]
         return RunChange(
-            events=(*events, NewEvent(now, terminal_of(outcome, run, now))),
-            entries=tuple(entries),
-            tool_calls=tuple(changed),
+            events=(
+                *_voided(run, now),
+                *(NewEvent(now, event) for change in changes for event in change.events),
+                NewEvent(now, terminal_of(outcome, run, now)),
+            ),
+            entries=tuple(NewEntry(self._ids.entry(), now, EntryKind.TOOL_RESULT, body) for body in bodies),
+            tool_calls=tuple(row for change in changes for row in change.rows),
             open_message_id="",
             end=end_of(outcome, now),
         )

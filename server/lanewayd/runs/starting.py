@@ -7,14 +7,13 @@ again in the transaction.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lanewayd.events import EventPayload, Lifecycle, LifecyclePhase, MessageEnded, NewEvent, QueueChange, QueuePhase
-from lanewayd.messages import UserMessage, cut_utf8, valid_text
+from lanewayd.events import EventPayload, Lifecycle, LifecyclePhase, NewEvent, QueueChange, QueuePhase
+from lanewayd.messages import UserMessage, valid_text
 from lanewayd.queueing.inbox import DroppedMessages, WaitingMessage, collectable, collected_prompt
-from lanewayd.records import EntryKind, NewEntry, QueueMode, Run, RunState
+from lanewayd.records import QueueMode, Run, RunState
 from lanewayd.runs.collaborators import Collaborators
-from lanewayd.runs.outcome import MAX_TEXT_BYTES
+from lanewayd.runs.user_words import said, words_of
 from lanewayd.store.interface import StartRun
-from lanewayd.transcript.entries import user_body
 
 MOST_COLLECTED = 100
 """Messages of one turn."""
@@ -31,7 +30,7 @@ class Opening:
 async def opening_of(run: Run, collaborators: Collaborators) -> Opening:
     """Of a run that was queued. Raises StoreUnavailable."""
     if run.request.queue_mode != QueueMode.COLLECT:
-        return _opening(run, collaborators, UserMessage(valid_text(run.request.message), run.request.attachments))
+        return _opening(run, collaborators, words_of(run))
     waiting = await collaborators.store.waiting_behind(run, MOST_COLLECTED - 1)
     members = waiting.runs[: collectable(run.request, [each.request for each in waiting.runs])]
     text = collected_prompt(
@@ -52,18 +51,14 @@ def opening_of_recovered(run: Run, collaborators: Collaborators) -> Opening:
 def _opening(
     run: Run,
     collaborators: Collaborators,
-    said: UserMessage,
+    words: UserMessage,
     members: Sequence[Run] = (),
     dropped_count: int | None = None,
 ) -> Opening:
-    now, ids = collaborators.clock.now(), collaborators.ids
+    now = collaborators.clock.now()
     provider, _, model = run.request.model.partition("/")
     start = Lifecycle(LifecyclePhase.START, RunState.RUNNING.value, started_at=now, provider=provider, model=model)
-    entry = NewEntry(ids.entry(), now, EntryKind.USER, user_body(said))
-    cut = cut_utf8(said.text, MAX_TEXT_BYTES)
-    message = MessageEnded(
-        ids.message(), "user", entry.entry_id, cut.text, truncated=cut.truncated, total_bytes=cut.total_bytes
-    )
+    entry, message = said(words, collaborators.ids, now)
     collected = QueueChange(QueuePhase.COLLECTED, host_run_id=run.run_id)
     events: list[EventPayload] = [start, *(collected for _ in members), message]
     command = StartRun(
@@ -75,4 +70,4 @@ def _opening(
         collected=tuple(each.run_id for each in members),
         dropped_count=dropped_count,
     )
-    return Opening(command, said)
+    return Opening(command, words)

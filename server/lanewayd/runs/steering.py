@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from lanewayd.events import MessageEnded, NewEvent
-from lanewayd.messages import UserMessage, cut_utf8, valid_text
-from lanewayd.records import EntryKind, NewEntry, Run
+from lanewayd.events import NewEvent
+from lanewayd.messages import UserMessage
+from lanewayd.records import Run
 from lanewayd.runs.collaborators import Collaborators
-from lanewayd.runs.outcome import MAX_TEXT_BYTES
 from lanewayd.runs.recorder import RunRecorder
+from lanewayd.runs.user_words import said, words_of
 from lanewayd.store.interface import Injection
-from lanewayd.transcript.entries import user_body
 
 
 class Steering:
@@ -46,20 +45,11 @@ class Steering:
         taken = set(await self._recorder.inject(self._injections(waiting)))
         for run in waiting:
             self._waiting.pop(run.run_id, None)
-        return tuple(_words_of(run) for run in waiting if run.run_id in taken)
+        return tuple(words_of(run) for run in waiting if run.run_id in taken)
 
     def _injections(self, waiting: Sequence[Run]) -> list[Injection]:
         now, ids, injections = self._with.clock.now(), self._with.ids, []
         for run in waiting:
-            words = _words_of(run)
-            entry = NewEntry(ids.entry(), now, EntryKind.USER, user_body(words))
-            cut = cut_utf8(words.text, MAX_TEXT_BYTES)
-            said = MessageEnded(
-                ids.message(), "user", entry.entry_id, cut.text, truncated=cut.truncated, total_bytes=cut.total_bytes
-            )
-            injections.append(Injection(run.run_id, entry, NewEvent(now, said)))
+            entry, shown = said(words_of(run), ids, now)
+            injections.append(Injection(run.run_id, entry, NewEvent(now, shown)))
         return injections
-
-
-def _words_of(run: Run) -> UserMessage:
-    return UserMessage(valid_text(run.request.message), run.request.attachments)
