@@ -225,6 +225,13 @@ async def test_an_abort_that_was_asked_for_is_honoured_and_each_call_gets_its_re
             ("c2", ToolOutcome.UNKNOWN),
             ("c3", ToolOutcome.ABORTED),
         ]
+        tools = [event["tool"] for event in await bench.events("r") if "tool" in event]
+        # Of the third call nothing had been shown.
+        assert [(each["call_id"], each["phase"]) for each in tools] == [
+            ("c2", "result"),
+            ("c3", "start"),
+            ("c3", "result"),
+        ]
         assert (tool.calls, bench.provider.calls) == ([], [])
 
 

@@ -160,12 +160,13 @@ async def test_an_export_is_one_line_of_json_for_the_header_and_each_entry(tmp_p
         await bench.done(await bench.accept())
         lines = [line async for line in sessions_of(bench).export(TENANT, "talk")]
         assert all("\n" not in line for line in lines)
-        header, *entries = (json.loads(line) for line in lines)
+        header, *entries, end = (json.loads(line) for line in lines)
         session = await sessions_of(bench).get(TENANT, "talk")
         assert (header["type"], header["version"], header["id"]) == ("session", 3, session.session_id)
         assert [entry["message"]["role"] for entry in entries] == ["user", "assistant", "toolResult", "assistant"]
         parents = [entry["parentId"] for entry in entries]
         assert parents == [None, *(entry["id"] for entry in entries[:-1])]
+        assert (end["parentId"], end["data"]) == (entries[-1]["id"], {"entries": 4})
 
 
 async def test_a_long_transcript_is_exported_whole(tmp_path: Path) -> None:
@@ -174,5 +175,5 @@ async def test_a_long_transcript_is_exported_whole(tmp_path: Path) -> None:
         bench.provider.plan(asks(*((call_id, "nothing") for call_id in calls)), answer())
         await bench.done(await bench.accept())
         lines = [json.loads(line) async for line in sessions_of(bench).export(TENANT, "talk")]
-        results = [line["message"]["toolCallId"] for line in lines[1:] if line["message"]["role"] == "toolResult"]
-        assert results == calls
+        results = [line["message"]["toolCallId"] for line in lines[1:-1] if line["message"]["role"] == "toolResult"]
+        assert (results, lines[-1]["data"]) == (calls, {"entries": 453})
