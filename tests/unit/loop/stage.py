@@ -24,6 +24,7 @@ from lanewayd.messages import (
     ToolCall,
     ToolResultMessage,
     Usage,
+    UserMessage,
 )
 from lanewayd.models.candidates import Candidate
 from lanewayd.models.entering import ProbeThrottle
@@ -184,6 +185,23 @@ def route_of(
     return Route(chain, parts, session_id="s")
 
 
+class PlayedSteering:
+    """A message that waits to go into the run once `after_calls` model calls were made."""
+
+    def __init__(self, provider: PlayingProvider, after_calls: int, text: str) -> None:
+        self._provider = provider
+        self._after_calls = after_calls
+        self._waiting: tuple[UserMessage, ...] = (UserMessage(text),)
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._waiting) and len(self._provider.requests) >= self._after_calls
+
+    async def take(self) -> tuple[UserMessage, ...]:
+        taken, self._waiting = self._waiting, ()
+        return taken
+
+
 class Stage:
     """One loop with everything around it."""
 
@@ -196,13 +214,22 @@ class Stage:
         prices: Prices | None = None,
         schema: dict[str, Any] | None = None,
         gate: CountingGate | None = None,
+        steered: tuple[int, str] | None = None,
     ) -> None:
+        """`steered`: a message that comes after so many model calls."""
         self.clock = FakeClock()
         self.provider = PlayingProvider(*turns)
+        self.steering = PlayedSteering(self.provider, *steered) if steered is not None else None
         self.recorder = RememberingRecorder()
         toolset = ToolShelf(tools).select(allow)
         gate = gate or CountingGate()
-        self.batch = ToolBatch(toolset=toolset, workplace=HereWorkplace(), recorder=self.recorder, clock=self.clock)
+        self.batch = ToolBatch(
+            toolset=toolset,
+            workplace=HereWorkplace(),
+            recorder=self.recorder,
+            clock=self.clock,
+            steering=self.steering,
+        )
         candidate = Candidate("acme", "m", ModelFacts(prices=prices or Prices()))
         route = route_of([candidate], {"acme": self.provider}, clock=self.clock)
         self.loop = AgentLoop(
@@ -218,4 +245,5 @@ class Stage:
             batch=self.batch,
             recorder=self.recorder,
             gate=gate,
+            steering=self.steering,
         )

@@ -9,7 +9,7 @@ from tests.fakes.recording_tool import RecordingTool
 from tests.unit.loop.stage import USAGE, CountingGate, Stage, answer, asks, failure
 
 from lanewayd.loop.interface import LoopStart, Parked
-from lanewayd.messages import Prices, StopReason, Text, ToolResultMessage, Usage, UserMessage
+from lanewayd.messages import Prices, StopReason, Text, ToolOutcome, ToolResultMessage, Usage, UserMessage
 from lanewayd.providers.interface import BlockEnded, Done, ReasoningDelta, StreamEvent, TextDelta
 
 START = LoopStart((UserMessage("hi"),))
@@ -194,3 +194,32 @@ async def test_the_tool_is_cancelled_when_the_run_is_cancelled() -> None:
         await running
     assert tool.cancelled == ["rec0"]
     assert stage.recorder.of("settled") == []
+
+
+async def test_a_message_that_comes_while_the_model_answers_is_answered_before_the_run_ends() -> None:
+    stage = Stage(answer("one"), answer("two"), steered=(1, "and this"))
+    end = await stage.loop.run(START)
+    assert end.message == answer("two")
+    assert stage.provider.requests[-1].messages == (*START.messages, answer("one"), UserMessage("and this"))
+    assert end.messages == (*START.messages, answer("one"), UserMessage("and this"), answer("two"))
+
+
+async def test_a_message_that_waits_keeps_calls_from_being_launched_and_stands_behind_their_results() -> None:
+    tool = RecordingTool("rec")
+    stage = Stage(asks("rec", "rec"), answer(), tools=[tool], steered=(1, "stop that"))
+    assert (await stage.loop.run(START)).message == answer()
+    *_, first, second, said = stage.provider.requests[-1].messages
+    assert [message.outcome for message in (first, second) if isinstance(message, ToolResultMessage)] == [
+        ToolOutcome.SKIPPED,
+        ToolOutcome.SKIPPED,
+    ]
+    assert (said, tool.calls) == (UserMessage("stop that"), [])
+
+
+async def test_a_message_that_waits_is_not_taken_in_when_no_further_call_may_be_made() -> None:
+    stage = Stage(asks("rec"), tools=[RecordingTool("rec")], max_turns=1, steered=(1, "and this"))
+    end = await stage.loop.run(START)
+    assert end.error is not None
+    assert (end.error.reason, len(stage.provider.requests)) == ("MAX_TURNS", 1)
+    assert stage.steering is not None
+    assert stage.steering.is_waiting
