@@ -135,6 +135,11 @@ async def test_sessions_and_their_entries_are_read_and_changed(client: LanewayCl
     assert (updated.label, updated.thinking, updated.trace) == ("mine", agent_pb2.THINKING_LEVEL_OFF, False)
     updated = await client.sessions.update("s", pinned=True, clear=["label", "trace"])
     assert (updated.label, updated.pinned, updated.HasField("trace")) == ("", True, False)
+    assert [found.session_key async for found in client.sessions.list(pinned=True, archived=False)] == ["agent:main:s"]
+    assert [found async for found in client.sessions.list(archived=True)] == []
+    forked = [await client.sessions.fork("s", new_session_key="f", entry_id=entries[0].entry_id) for _ in range(2)]
+    assert [(answer.entries, answer.duplicate) for answer in forked] == [(1, False), (0, True)]
+    assert forked[0].session.parent_session_key == "agent:main:s"
     await client.sessions.reset("s")
     assert [entry.WhichOneof("body") async for entry in client.sessions.entries("s")][-1] == "reset"
     await client.sessions.delete("s")

@@ -24,7 +24,13 @@ export {
   UnavailableError,
 } from "./errors.js";
 export { isTerminal } from "./positions.js";
-export type { EndSessionOptions, SessionCalls, SessionUpdate } from "./sessions.js";
+export type {
+  EndSessionOptions,
+  ForkSessionOptions,
+  ListSessionsOptions,
+  SessionCalls,
+  SessionUpdate,
+} from "./sessions.js";
 export { hasEnded } from "./waits.js";
 export type { WaitOptions } from "./waits.js";
 

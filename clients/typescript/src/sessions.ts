@@ -6,6 +6,7 @@ import { SessionService } from "./gen/laneway/v1/session_pb.js";
 import type {
   DeleteSessionResponse,
   Entry,
+  ForkSessionResponse,
   ReasoningVisibility,
   ResetSessionResponse,
   Session,
@@ -31,7 +32,23 @@ export interface SessionUpdate {
   readonly archived?: boolean | null;
 }
 
-/** Reads and `update` are repeated as LanewayClient repeats its own; what ends something is made once. */
+/** What `list` takes. Absent shows both. */
+export interface ListSessionsOptions extends CallOptions {
+  /** Only archived sessions, or only those that are not. */
+  readonly archived?: boolean | undefined;
+  /** Only pinned sessions, or only those that are not. */
+  readonly pinned?: boolean | undefined;
+}
+
+/** What `fork` takes. */
+export interface ForkSessionOptions extends CallOptions {
+  /** The last entry that is copied; absent means the newest. */
+  readonly entryId?: string | undefined;
+  /** A name for people, of the new session. */
+  readonly label?: string | undefined;
+}
+
+/** Reads, `update` and `fork` are repeated as LanewayClient repeats its own; what ends something is made once. */
 export class SessionCalls {
   readonly #caller: Caller;
 
@@ -45,10 +62,11 @@ export class SessionCalls {
   }
 
   /** All sessions, those with the newest message first; read page by page while it is iterated. */
-  list(options: CallOptions = {}): AsyncGenerator<Session, void, undefined> {
+  list({ archived, pinned, ...options }: ListSessionsOptions = {}): AsyncGenerator<Session, void, undefined> {
+    const which = { ...(archived === undefined ? {} : { archived }), ...(pinned === undefined ? {} : { pinned }) };
     return this.#caller.pages(
       SessionService.method.listSessions,
-      (pageToken) => ({ pageToken }),
+      (pageToken) => ({ ...which, pageToken }),
       (page) => [page.sessions, page.nextPageToken],
       options,
     );
@@ -79,6 +97,20 @@ export class SessionCalls {
   /** Remove a session with all that is stored of it. `force`, errors and repetition as for `reset`. */
   delete(sessionKey: string, { force = false, ...options }: EndSessionOptions = {}): Promise<DeleteSessionResponse> {
     return this.#caller.onlyOnce(SessionService.method.deleteSession, { sessionKey, force }, options);
+  }
+
+  /**
+   * Make a new session that goes on from an entry of this one. Throws NotFoundError, InvalidRequestError (`newSessionKey`
+   * when another session has it). Repeated like a read: the second time it answers what the first has made, with
+   * `duplicate`.
+   */
+  fork(
+    sessionKey: string,
+    newSessionKey: string,
+    { entryId = "", label = "", ...options }: ForkSessionOptions = {},
+  ): Promise<ForkSessionResponse> {
+    const request = { sessionKey, newSessionKey, entryId, label };
+    return this.#caller.repeat(SessionService.method.forkSession, request, options);
   }
 
   /** The transcript, oldest first; long texts are cut (`truncated`) and read whole by `readEntry`. NotFoundError. */

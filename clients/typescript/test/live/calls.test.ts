@@ -101,6 +101,11 @@ test("sessions and their entries are read and changed", async () => {
   assert.deepEqual([updated.label, updated.pinned, updated.trace], ["mine", true, false]);
   const cleared = await client.sessions.update("kept", { label: null, trace: null });
   assert.deepEqual([cleared.label, cleared.pinned, cleared.trace], ["", true, undefined]);
+  assert.equal((await all(client.sessions.list({ pinned: true, archived: false }))).length, 1);
+  assert.deepEqual(await all(client.sessions.list({ archived: true })), []);
+  const forked = await client.sessions.fork("kept", "forked", { entryId: entries[0]?.entryId, label: "what if" });
+  assert.deepEqual([forked.entries, forked.session?.parentSessionKey], [1, "agent:main:kept"]);
+  assert.ok((await client.sessions.fork("kept", "forked")).duplicate);
   await client.sessions.reset("kept");
   assert.equal((await all(client.sessions.entries("kept"))).at(-1)?.body.case, "reset");
   await client.sessions.delete("kept", { force: true });
