@@ -15,13 +15,18 @@ import type {
 import * as grpc from "@grpc/grpc-js";
 
 import { decoder, encode, pathOf } from "./definitions.js";
-import { ClientClosedError, LanewayError, errorOf, makeError } from "./errors.js";
-import { Losses, pauseAfter } from "./retries.js";
+import { ClientClosedError, LanewayError, NO_DETAILS, errorOf, makeError } from "./errors.js";
+import { Losses, isLost, pauseAfter } from "./retries.js";
 import { onAbort, sleep } from "./signals.js";
 import { MessageStream } from "./streams.js";
 
 /** How long a client waits for a server, in milliseconds. Times that the server may take by contract come on top. */
 export interface Timeouts {
+  /**
+   * How long a server is looked for that this client has never heard of, unless a call has a deadline of its own: who gives
+   * a wrong address, or has started none, learns it soon.
+   */
+  readonly connectMs: number;
   /**
    * How long a call is repeated, unless it has a deadline of its own, and how long a stream looks for a lost server: longer
    * than the restart of a server.
@@ -36,6 +41,7 @@ export interface Timeouts {
 }
 
 export const DEFAULT_TIMEOUTS: Timeouts = Object.freeze({
+  connectMs: 10_000,
   patienceMs: 60_000,
   attemptMs: 10_000,
   oneWaitMs: 60_000,
@@ -65,12 +71,14 @@ export interface CallOptions {
 
 /** What calls take that have a time limit of their own. */
 export interface DeadlineOptions extends CallOptions {
-  /** How long the call is made, repetitions included; without it `Timeouts.patienceMs`. */
+  /** How long the call is made, repetitions included; without it `Timeouts.patienceMs`, and `connectMs` at first. */
   readonly deadlineMs?: number | undefined;
 }
 
 /** What a Caller is made from. */
 export interface CallerSettings {
+  /** Where the server is, for people. */
+  readonly target: string;
   readonly timeouts: Timeouts;
   readonly metadata: CallMetadata;
   readonly onLoss: OnLoss | undefined;
@@ -88,6 +96,7 @@ export class Caller {
   readonly #channel: grpc.Client;
   readonly #settings: CallerSettings;
   readonly #closing = new AbortController();
+  #hasHeard = false;
 
   constructor(channel: grpc.Client, settings: CallerSettings) {
     this.#channel = channel;
@@ -99,6 +108,27 @@ export class Caller {
   close(): void {
     this.#closing.abort(new ClientClosedError());
     this.#channel.close();
+  }
+
+  /** How long a lost server is looked for; shorter as long as none has ever answered. */
+  get patienceMs(): number {
+    const { connectMs, patienceMs } = this.timeouts;
+    return this.#hasHeard ? patienceMs : Math.min(connectMs, patienceMs);
+  }
+
+  /** Whether a server has ever answered. */
+  get hasHeard(): boolean {
+    return this.#hasHeard;
+  }
+
+  /** There is a server at the other end. */
+  heard(): void {
+    this.#hasHeard = true;
+  }
+
+  /** The losses of a stream or of a wait without end. Their time begins with a loss, but that for the first server now. */
+  losses(): Losses {
+    return new Losses(() => this.patienceMs, this.#hasHeard ? undefined : this.now());
   }
 
   /** Milliseconds of the monotonic clock. */
@@ -116,16 +146,17 @@ export class Caller {
   }
 
   /** The answer of a call that must not be repeated. */
-  onlyOnce<I extends DescMessage, O extends DescMessage>(
+  async onlyOnce<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
     { deadlineMs, signal }: DeadlineOptions = {},
   ): Promise<MessageShape<O>> {
-    return this.once(method, request, {
-      limitMs: deadlineMs ?? this.timeouts.patienceMs,
-      waitsForServer: true,
-      signal,
-    });
+    const limitMs = deadlineMs ?? this.patienceMs;
+    try {
+      return await this.once(method, request, { limitMs, waitsForServer: true, signal });
+    } catch (error) {
+      throw this.#explained(error, limitMs);
+    }
   }
 
   /**
@@ -136,14 +167,14 @@ export class Caller {
   async repeat<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
-    { deadlineMs = this.timeouts.patienceMs, signal }: DeadlineOptions = {},
+    { deadlineMs, signal }: DeadlineOptions = {},
     answerMs = 0,
   ): Promise<MessageShape<O>> {
     const bytes = encode(method.input, request);
     const began = this.now();
-    const losses = new Losses(deadlineMs, began);
+    const losses = new Losses(() => deadlineMs ?? this.patienceMs, began);
     for (;;) {
-      const leftMs = began + deadlineMs - this.now();
+      const leftMs = began + losses.patienceMs - this.now();
       try {
         const limitMs = Math.min(leftMs, this.timeouts.attemptMs + answerMs);
         return await this.#attempt(method, bytes, { limitMs, signal });
@@ -187,11 +218,11 @@ export class Caller {
     return new MessageStream(call, options.silenceMs, [this.#closing.signal, options.signal]);
   }
 
-  /** Return when there is a connection. Throws UnavailableError after `attemptMs`. */
+  /** Return when there is a connection. Throws UnavailableError after `attemptMs`, or `connectMs` if that is less. */
   connected({ signal }: CallOptions = {}): Promise<void> {
     return new Promise((resolve, reject) => {
       const stop = onAbort([this.#closing.signal, signal], reject);
-      this.#channel.waitForReady(Date.now() + this.timeouts.attemptMs, (error) => {
+      this.#channel.waitForReady(Date.now() + Math.min(this.timeouts.attemptMs, this.patienceMs), (error) => {
         stop();
         if (error) {
           reject(makeError(grpc.status.UNAVAILABLE, error.message, undefined, { cause: error }));
@@ -202,6 +233,16 @@ export class Caller {
     });
   }
 
+  /** As `connected`, for what is tried once; then the error says what to do. */
+  async found(options: CallOptions = {}): Promise<void> {
+    const limitMs = Math.min(this.timeouts.attemptMs, this.patienceMs);
+    try {
+      await this.connected(options);
+    } catch (error) {
+      throw this.#explained(error, limitMs);
+    }
+  }
+
   /** Return when the next attempt is due. Throws `error` when there is to be none. */
   async pause(losses: Losses, error: unknown, signal: AbortSignal | undefined): Promise<void> {
     if (!(error instanceof LanewayError)) {
@@ -209,8 +250,9 @@ export class Caller {
     }
     const pauseMs = losses.pauseFor(error, this.now(), Math.random());
     if (pauseMs === undefined) {
-      error.attempts = Math.max(1, losses.count);
-      throw error;
+      const explained = this.#explained(error, losses.patienceMs);
+      explained.attempts = Math.max(1, losses.count);
+      throw explained;
     }
     await this.#settings.onLoss?.({ error, number: losses.count, pauseMs });
     await sleep(pauseMs, [this.#closing.signal, signal]);
@@ -239,8 +281,11 @@ export class Caller {
         (error, answer) => {
           stop();
           if (error) {
-            reject(errorOf(error));
+            const failure = errorOf(error);
+            if (failure.reason || !isLost(failure)) this.heard();
+            reject(failure);
           } else {
+            this.heard();
             // Without an error there is an answer.
             resolve(answer as MessageShape<O>);
           }
@@ -251,6 +296,17 @@ export class Caller {
         call.cancel();
       });
     });
+  }
+
+  /** `error`, or if nobody has ever answered, the same with what to do about it. */
+  #explained<Failure>(error: Failure, waitedMs: number): Failure | LanewayError {
+    if (this.#hasHeard || !(error instanceof LanewayError) || !isLost(error)) {
+      return error;
+    }
+    const text =
+      `no server has answered at ${this.#settings.target} within ${waitedMs / 1e3} s: start one with \`laneway serve\`, ` +
+      `or give its address to LanewayClient (${error.details || "no details"})`;
+    return makeError(error.status, text, NO_DETAILS, { cause: error.cause ?? error });
   }
 
   #metadata(waitForReady: boolean): grpc.Metadata {

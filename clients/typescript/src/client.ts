@@ -90,6 +90,7 @@ export class LanewayClient {
     { credentials, metadata = {}, timeouts, onLoss, channelOptions = {} }: ClientOptions = {},
   ) {
     this.#caller = new Caller(openChannel(target, credentials, channelOptions), {
+      target,
       timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },
       metadata,
       onLoss,

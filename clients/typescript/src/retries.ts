@@ -49,11 +49,19 @@ export function pauseAfter(losses: number, jitter: number, retryAfterMs = 0): nu
 export class Losses {
   count = 0;
 
-  /** `since`: when the time began; undefined for a stream, whose time begins with its loss. */
+  /**
+   * `patience`: how long to try, asked for at each loss. `since`: when the time began; undefined for a stream, whose time
+   * begins with its loss.
+   */
   constructor(
-    readonly patienceMs: number,
+    private readonly patience: () => number,
     private since?: number,
   ) {}
+
+  /** How long to try. */
+  get patienceMs(): number {
+    return this.patience();
+  }
 
   /** The server was heard: the next loss of a stream begins anew. */
   contact(): void {

@@ -146,10 +146,14 @@ export class SessionCalls {
   async *export(sessionKey: string, { signal }: CallOptions = {}): AsyncGenerator<string, void, undefined> {
     const { silenceMs } = this.#caller.timeouts;
     const options = { silenceMs, signal, waitsForServer: true };
+    if (!this.#caller.hasHeard) {
+      await this.#caller.found({ signal });
+    }
     const stream = this.#caller.stream(SessionService.method.exportSession, { sessionKey }, options);
     let pieces: string[] = [];
     try {
       for (let answer = await stream.next(); answer; answer = await stream.next()) {
+        this.#caller.heard();
         pieces.push(answer.line);
         if (!answer.lineContinues) {
           yield pieces.join("");

@@ -9,7 +9,6 @@ import { AgentService } from "./gen/laneway/v1/agent_pb.js";
 import type { SubscribeRequestSchema } from "./gen/laneway/v1/agent_pb.js";
 import type { Event } from "./gen/laneway/v1/event_pb.js";
 import { Position } from "./positions.js";
-import { Losses } from "./retries.js";
 
 /** A quiet stream that stood so long before its connection broke had reached a server. */
 const CONTACT_MS = 10_000;
@@ -21,7 +20,7 @@ export async function* follow(
   { signal }: CallOptions,
 ): AsyncGenerator<Event, void, undefined> {
   const position = new Position(request);
-  const losses = new Losses(caller.timeouts.patienceMs);
+  const losses = caller.losses();
   // A filter may let nothing through for long while the run is busy; then only keepalive tells a lost server, and that
   // needs a connection.
   const isQuiet = position.request.streams.length > 0;
@@ -30,12 +29,13 @@ export async function* follow(
     const began = caller.now();
     let failure: unknown;
     try {
-      if (isQuiet) {
+      if (isQuiet || !caller.hasHeard) {
         await caller.connected({ signal });
       }
       const stream = caller.stream(AgentService.method.subscribe, position.request, { silenceMs, signal });
       try {
         for (let event = await stream.next(); event; event = await stream.next()) {
+          caller.heard();
           losses.contact();
           if (position.take(event)) {
             yield event;

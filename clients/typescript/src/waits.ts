@@ -33,10 +33,10 @@ export async function waitForEnd(
   runId: string,
   { timeoutMs, signal }: WaitOptions,
 ): Promise<WaitResponse> {
-  const { patienceMs, attemptMs, oneWaitMs } = caller.timeouts;
+  const { attemptMs, oneWaitMs } = caller.timeouts;
   const began = caller.now();
   // With a timeout all time counts, without one only that in which no server was found.
-  const losses = timeoutMs === undefined ? new Losses(patienceMs) : new Losses(timeoutMs + attemptMs, began);
+  const losses = timeoutMs === undefined ? caller.losses() : new Losses(() => timeoutMs + attemptMs, began);
   let leaving = 0;
   for (;;) {
     const leftMs = timeoutMs === undefined ? oneWaitMs : Math.max(0, began + timeoutMs - caller.now());
@@ -47,6 +47,9 @@ export async function waitForEnd(
     }
     let answer: WaitResponse;
     try {
+      if (timeoutMs === undefined && !caller.hasHeard) {
+        await caller.connected({ signal });
+      }
       const request = { runId, timeout: durationFromMs(partMs) };
       answer = await caller.once(AgentService.method.wait, request, { limitMs, signal });
     } catch (error) {

@@ -66,7 +66,7 @@ test("pauses double up to three seconds, are shortened by chance, and are never 
 });
 
 test("patience ends before a try that would come too late, and begins anew after contact", () => {
-  const losses = new Losses(1_000, 0);
+  const losses = new Losses(() => 1_000, 0);
   assert.equal(losses.pauseFor(unavailable(), 800, 0), 100);
   assert.equal(losses.pauseFor(unavailable(), 800, 0), undefined);
   losses.contact();
