@@ -78,29 +78,34 @@ class SessionUpkeep:
         if self._clock.monotonic() < self._next_at_s:
             return
         self._next_at_s = self._clock.monotonic() + self._bounds.interval.total_seconds()
-        try:
-            await self.apply()
-        except OSError as error:
-            logger.warning("sessions cannot be archived", extra={"error": str(error)})
+        await self.apply()
 
     async def apply(self) -> None:
-        """Apply all bounds. Raises StoreUnavailable, OSError (an archive cannot be written)."""
+        """Apply all bounds. Raises StoreUnavailable. What cannot be archived stays, and does not keep the rest from
+        being done: a full disk is when room must be made."""
         bounds = self._bounds
         if bounds.only_warns:
             await self._warn()
             return
-        await self._archive_past_transcripts()
-        if bounds.unused_for is not None:
-            unused = Unused(self._clock.now() - bounds.unused_for, bounds.spares_external)
-            removed = await self._remove(unused, limit=MAX_REMOVED, is_archived=True)
-            if removed == MAX_REMOVED:
-                self._next_at_s = self._clock.monotonic()
+        try:
+            await self._archive()
+        except OSError as error:
+            logger.warning("sessions cannot be archived", extra={"error": str(error)})
         if bounds.max_sessions is not None:
             await self._thin_out(bounds.max_sessions)
         if bounds.archives_age is not None:
             await self._remove_old_archives(self._clock.now() - bounds.archives_age)
         if bounds.max_bytes is not None and await self._taken_bytes() > bounds.max_bytes:
             await self._make_room(bounds.high_water_bytes)
+
+    async def _archive(self) -> None:
+        """What leaves the store with a file. Raises OSError."""
+        await self._archive_past_transcripts()
+        if self._bounds.unused_for is None:
+            return
+        unused = Unused(self._clock.now() - self._bounds.unused_for, self._bounds.spares_external)
+        if await self._remove(unused, limit=MAX_REMOVED, is_archived=True) == MAX_REMOVED:
+            self._next_at_s = self._clock.monotonic()
 
     async def _archive_past_transcripts(self) -> None:
         """Transcripts whose key has gone on leave the store."""

@@ -214,6 +214,19 @@ def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     assert caught.value.code == 2
 
 
+async def test_archived_sessions_say_so_and_are_left_out_when_asked(environ: dict[str, str]) -> None:
+    await say(environ, session="old")
+    await say(environ, session="new")
+    await run("sessions", "set", "old", "--archive", environ=environ)
+    listed = await run("sessions", "list", environ=environ)
+    assert [line.split()[-2:] for line in listed.out.splitlines()[1:]] == [["succeeded", "330"], ["archived", "330"]]
+    for option, key in (("--archived", "agent:main:old"), ("--not-archived", "agent:main:new")):
+        [session] = values((await run("sessions", "list", option, "--json", environ=environ)).out)
+        assert session["session_key"] == key
+    refused = await run("agent", "hi", "--session", "old", "--model", "scripted/hello", environ=environ)
+    assert (refused.code, "--no-archive" in refused.err) == (2, True)
+
+
 async def test_a_session_is_forked_at_an_entry_or_where_it_stands(environ: dict[str, str]) -> None:
     await say(environ)
     [_, user, *rest] = values((await run("sessions", "show", "s", "--json", environ=environ)).out)

@@ -100,6 +100,8 @@ def _state(session: session_pb2.Session) -> Text:
         words.append(f"{session.queued_runs} queued")
     if words:
         return Text(", ".join(words), style="cyan")
+    if session.archived:
+        return Text("archived", style="dim")
     if not session.last_run_id:
         return Text("-", style="dim")
     return Text(state_text(session.last_state), style=state_style(session.last_state))
