@@ -145,7 +145,7 @@ def _verify(copy: Path, store_id: str, sql: Mapping[str, str], on_progress: OnPr
     with closing(sqlite3.connect(f"{read_only_uri(copy)}&immutable=1", uri=True)) as connection:
         connection.set_progress_handler(look, _INSTRUCTIONS_PER_LOOK)
         try:
-            fault = str(connection.execute(sql["integrity_check"]).fetchone()[0])
+            fault = " ".join(str(connection.execute(sql["integrity_check"]).fetchone()[0]).split())
             if fault != "ok":
                 raise BackupFailed(
                     f"the database is damaged ({fault}): the copy was not kept; `laneway doctor` says more"

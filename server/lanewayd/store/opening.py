@@ -151,7 +151,8 @@ def _errors_as_startup_error(path: Path) -> Iterator[None]:
 
 def _corrupt(path: Path, fault: str) -> StartupError:
     """`fault` as SQLite says it, which may have several lines."""
+    what = " ".join(fault.split())
     return StartupError(
-        f"the database {path} is damaged ({' '.join(fault.split())}) and was left as it is. Restore a backup in its place, or move it"
+        f"the database {path} is damaged ({what}) and was left as it is. Restore a backup in its place, or move it"
         f" and {path.name}-wal away to start with an empty one; `sqlite3 {path} .recover` may save what is readable"
     )
