@@ -137,3 +137,21 @@ async def test_a_finished_answer_without_end_mark_counts_when_the_stream_stands_
     events = await collecting
     assert isinstance(events[-1], Done)
     assert text_of(events) == "fine"
+
+
+async def test_a_finished_answer_without_end_mark_counts_before_the_run_is_out_of_time(
+    server: ModelServer, make_provider: MakeProvider
+) -> None:
+    """It waits for half of what the run has left (R-5.125): the answer would be lost at its deadline."""
+    clock = CountingClock()
+    server.answer(Answer([delta(content="fine") + delta("stop"), asyncio.Event()]))
+    provider = make_provider(server.base_url, clock=clock, timeout_s=120)
+    request = ModelRequest("m1", "", (UserMessage("x"),), idle_timeout_cap_s=6)
+    async with aclosing(provider.stream(request)) as events:
+        assert await anext(events) == TextDelta(0, "fine")
+        ending = asyncio.ensure_future(collect(events))
+        # For the headers, the first bytes, and what may come behind the finish reason.
+        await clock.armed(3)
+        await clock.advance(3)
+        async with asyncio.timeout(5):
+            assert isinstance((await ending)[-1], Done)

@@ -187,7 +187,6 @@ class _Call:
 
     async def events(self, client: httpx.AsyncClient, key: str) -> AsyncGenerator[Sequence[StreamEvent], None]:
         """The events of the call as they come, the terminal last. Closing the generator closes the response."""
-        is_again = False
         while True:
             try:
                 with self._watchdog:
@@ -207,12 +206,12 @@ class _Call:
                 body = await self._error_body(response)
             finally:
                 await _close(response)
-            unsigned = None if is_again else without_rejected_signatures(self._request, response.status_code, body)
+            unsigned = without_rejected_signatures(self._request, response.status_code, body)
             if unsigned is None:
                 cause = classify_response(response.status_code, response.headers, body, now=self._clock.now())
                 yield (self.failed(cause, http_status=response.status_code),)
                 return
-            self._request, is_again = unsigned, True
+            self._request = unsigned  # it has no signatures, so it is sent anew once only
 
     async def _send(self, client: httpx.AsyncClient, key: str) -> httpx.Response:
         body = self._dialect.encode(self._request)

@@ -48,6 +48,30 @@ async def test_a_cancellation_from_outside_stays_one_even_when_time_is_up() -> N
         await waiting
 
 
+async def test_a_task_that_somebody_else_has_cancelled_is_not_interrupted_on_its_way_out() -> None:
+    clock, closing, closed = FakeClock(), asyncio.Event(), asyncio.Event()
+
+    async def wait_and_close(watchdog: IdleWatchdog) -> None:
+        with watchdog:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                closing.set()
+                await closed.wait()
+
+    waiting = asyncio.ensure_future(wait_and_close(IdleWatchdog(clock, 1)))
+    await clock.wait_for_timers(1)
+    waiting.cancel()
+    await closing.wait()
+    await clock.advance(1)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    closed.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
 async def test_other_exceptions_pass() -> None:
     watchdog = IdleWatchdog(FakeClock(), 1)
     with pytest.raises(KeyError), watchdog:
