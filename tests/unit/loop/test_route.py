@@ -129,6 +129,15 @@ async def test_another_credential_is_used_and_health_hears_of_both() -> None:
     assert stage.recorder.of("retry") == [("retry", "PROVIDER_UNAVAILABLE", 2, 0.0)]
 
 
+async def test_after_an_answer_a_credential_that_failed_before_may_be_used_again() -> None:
+    profiles = PlayedProfiles({"a": ["one", "two"]})
+    broke = failed(K.BILLING, 402)
+    stage = RouteStage({"a": [broke, answer(), broke, answer()]}, "a/1", profiles=profiles)
+    assert isinstance(await stage.call(), Done)
+    assert isinstance(await stage.call(Conduct(has_output=True)), Done)
+    assert [profile for _, profile in stage.used()] == ["one", "two", "two", "one"]
+
+
 async def test_a_refused_key_is_read_anew_and_used_again_if_it_changed() -> None:
     profiles = PlayedProfiles({"a": ["one", "two"]}, refreshes=True)
     stage = RouteStage({"a": [failed(K.AUTH, 401), failed(K.AUTH, 401), answer()]}, "a/1", profiles=profiles)
@@ -166,6 +175,15 @@ async def test_a_chain_that_failed_whole_ends_with_all_that_was_tried() -> None:
         " b/2 with k: rate_limit (PROVIDER_UNAVAILABLE, HTTP 429); c/3: auth (PROVIDER_UNAVAILABLE, HTTP 401)."
         " A credential can be used again in 25 s."
     )
+
+
+async def test_of_a_long_chain_the_last_failures_are_told() -> None:
+    providers = [f"p{number}" for number in range(10)]
+    turns = {name: [failed(K.TIMEOUT, 503)] for name in providers}
+    outcome = await RouteStage(turns, *(f"{name}/m" for name in providers)).call()
+    assert isinstance(outcome, Failed)
+    told = [f"{name}/m: timeout (PROVIDER_UNAVAILABLE, HTTP 503)" for name in providers[2:]]
+    assert f"All models of the chain failed: ... {'; '.join(told)}." in outcome.error.message
 
 
 async def test_the_error_of_one_model_is_not_changed() -> None:
@@ -238,6 +256,11 @@ async def test_an_overloaded_chain_is_called_again_from_its_first_model() -> Non
     assert isinstance(await stage.call(waits=[2.5, 5.0]), Done)
     assert (len(stage.used("a")), len(stage.used("b"))) == (3, 2)
     assert [told[3] for told in stage.recorder.of("retry")] == [2.5, 5.0]
+    # Who is first is told by the retry.
+    assert [told[1:] for told in stage.recorder.of("takes over")] == [
+        ("b/2", "PROVIDER_UNAVAILABLE", 2),
+        ("b/2", "PROVIDER_UNAVAILABLE", 4),
+    ]
 
 
 async def test_an_overflow_leaves_credential_and_model_alone() -> None:
