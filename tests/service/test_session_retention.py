@@ -24,10 +24,9 @@ from tests.service.test_sessions import entries_of
 
 from laneway.v1 import agent_pb2, session_pb2
 from lanewayd.app import Seams
-from lanewayd.config import Flags, load_settings
+from lanewayd.runs import session_upkeep
 from lanewayd.runs.session_upkeep import SessionBounds, SessionUpkeep
 from lanewayd.transcript.archives import Archives
-from lanewayd.wiring.upkeep import make_session_upkeep
 
 DAY = timedelta(days=1)
 NO_BOUNDS = SessionBounds(
@@ -300,27 +299,22 @@ async def test_a_warning_removes_nothing(stage: Stage) -> None:
     assert await stage.keys(archived=False) == {"a", "b"}
 
 
-@pytest.mark.parametrize(
-    ("toml", "unarchived"),
-    [
-        ("", {"s", "t", "channel"}),
-        ("prune_after_days = 1", {"channel"}),
-        ('prune_after_days = 1\nmode = "warn"', {"s", "t", "channel"}),
-        ("prune_after_days = 1\npreserve_external = false", set()),
-        ("prune_after_days = 0\nmax_entries = 2", {"t", "channel"}),
-        ("max_entries = 2\npreserve_recent_hours = 72", {"s", "t", "channel"}),
-        ("max_entries = 0\nmax_disk_bytes = 1", {"s", "t", "channel"}),
-    ],
-)
-async def test_the_settings_say_what_stays(stage: Stage, toml: str, unarchived: set[str]) -> None:
-    await stage.speak("s", "t")
-    await stage.speak("channel", channel="mail", queue_mode=agent_pb2.QUEUE_MODE_FOLLOWUP)
+async def test_a_sweep_takes_out_so_many_and_the_next_one_the_rest(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_upkeep, "MAX_REMOVED", 2)
+    await stage.speak("a", "b", "c")
     stage.clock.leap(2 * DAY)
-    home = stage.service.home
-    (home / "laneway.toml").write_text(f"[session.maintenance]\n{toml}\n")
-    settings = load_settings({"LANEWAY_HOME": str(home), "HOME": str(home)}, Flags())
-    await make_session_upkeep(settings, stage.service.service.parts).sweep()
-    assert await stage.keys(archived=False) == unarchived
+    bounds = replace(NO_BOUNDS, unused_for=DAY)
+    upkeep = SessionUpkeep(bounds, stage.service.service.parts, Archives(stage.service.home / "archives"))
+    await upkeep.sweep()
+    assert await stage.keys() == {"c"}
+    await upkeep.sweep()
+    assert await stage.keys() == set()
+    await stage.speak("d")
+    stage.clock.leap(2 * DAY)
+    await upkeep.sweep()  # nothing was left: it comes in half an hour
+    assert await stage.keys() == {"d"}
 
 
 async def test_a_server_applies_them_when_it_starts(tmp_path: Path, model: ModelServer) -> None:

@@ -37,6 +37,8 @@ TABLES = (
     "idempotency_keys",
     "blobs",
     "attachments",
+    "session_blobs",
+    "past_transcripts",
 )
 # What the store keeps of one session: see _Flow.
 ROWS_OF_ENDED = {"runs": 1, "run_texts": 1, "sessions": 1, "entries": 2, "events": 5}

@@ -25,7 +25,8 @@ ONE_OFF_AGE = timedelta(hours=24)
 """Sessions of messages that named none are kept so long, however many there are (R-3.72)."""
 PAGE_SESSIONS = 100
 MAX_REMOVED = 2000
-"""Sessions that one sweep removes for being unused; the rest goes with the next, which then comes at once."""
+"""Transcripts that one sweep takes out of the store; the rest goes with the next, which then comes at once: other
+retention waits for a sweep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class SessionUpkeep:
         self._workspace: Callable[[str], str] = collaborators.workshop.workspace
         self._archives = archives
         self._next_at_s = collaborators.clock.monotonic()
+        self._left = 0
+        """What this sweep may still take out."""
 
     async def sweep(self) -> None:
         """Apply all bounds if it is time to. Raises StoreUnavailable."""
@@ -79,11 +82,13 @@ class SessionUpkeep:
             return
         self._next_at_s = self._clock.monotonic() + self._bounds.interval.total_seconds()
         await self.apply()
+        if self._left == 0:
+            self._next_at_s = self._clock.monotonic()
 
     async def apply(self) -> None:
         """Apply all bounds. Raises StoreUnavailable. What cannot be archived stays, and does not keep the rest from
         being done: a full disk is when room must be made."""
-        bounds = self._bounds
+        bounds, self._left = self._bounds, MAX_REMOVED
         if bounds.only_warns:
             await self._warn()
             return
@@ -104,12 +109,12 @@ class SessionUpkeep:
         if self._bounds.unused_for is None:
             return
         unused = Unused(self._clock.now() - self._bounds.unused_for, self._bounds.spares_external)
-        if await self._remove(unused, limit=MAX_REMOVED, is_archived=True) == MAX_REMOVED:
-            self._next_at_s = self._clock.monotonic()
+        await self._remove(unused, limit=MAX_REMOVED, is_archived=True)
 
     async def _archive_past_transcripts(self) -> None:
         """Transcripts whose key has gone on leave the store."""
-        while past := await self._store.past_transcripts(PAGE_SESSIONS):
+        while past := await self._store.past_transcripts(min(self._left, PAGE_SESSIONS)):
+            self._left -= len(past)
             for session in past:
                 path = await self._write_archive(session)
                 blobs = await self._store.drop_past_transcript(DropPastTranscript(session.session_id))
@@ -144,19 +149,22 @@ class SessionUpkeep:
         archived = Unused(self._clock.now(), self._bounds.spares_external, UnusedKind.ARCHIVED)
         while await self._store.used_bytes() > high_water_bytes:
             if not await self._remove(archived, limit=1, is_archived=False):
-                logger.warning("more bytes than allowed, and nothing left to remove")
+                if self._left:
+                    logger.warning("more bytes than allowed, and nothing left to remove")
                 return
 
     async def _taken_bytes(self) -> int:
         return await self._store.used_bytes() + sum(file.size_bytes for file in await self._archives.oldest_first())
 
     async def _remove(self, unused: Unused, *, limit: int, is_archived: bool) -> int:
-        """Remove up to `limit` of these sessions; how many were. `is_archived`: each gets a file first."""
+        """Remove up to `limit` of these sessions, as far as the sweep may; how many were. `is_archived`: each gets a
+        file first."""
         removed = 0
-        while removed < limit:
-            page = await self._store.unused_sessions(unused, min(limit - removed, PAGE_SESSIONS))
+        while removed < limit and self._left:
+            page = await self._store.unused_sessions(unused, min(limit - removed, self._left, PAGE_SESSIONS))
             gone = sum([await self._remove_one(session, unused, is_archived=is_archived) for session in page])
             removed += gone
+            self._left -= gone
             if not gone:
                 break
         if removed:

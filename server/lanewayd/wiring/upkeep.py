@@ -29,9 +29,14 @@ def make_retention(settings: Settings, collaborators: Collaborators, ledger: Aud
 
 def make_session_upkeep(settings: Settings, collaborators: Collaborators) -> SessionUpkeep:
     """The retention of sessions."""
+    return SessionUpkeep(session_bounds(settings), collaborators, Archives(settings.home / "archives"))
+
+
+def session_bounds(settings: Settings) -> SessionBounds:
+    """What sessions may take; 0 in the settings is no bound."""
     wanted = settings.session.maintenance
     high_water = wanted.max_disk_bytes * 4 // 5 if wanted.high_water_bytes is None else wanted.high_water_bytes
-    bounds = SessionBounds(
+    return SessionBounds(
         unused_for=_days(wanted.prune_after_days),
         max_sessions=wanted.max_entries or None,
         recent=timedelta(hours=wanted.preserve_recent_hours),
@@ -41,7 +46,6 @@ def make_session_upkeep(settings: Settings, collaborators: Collaborators) -> Ses
         spares_external=wanted.preserve_external,
         only_warns=wanted.mode == "warn",
     )
-    return SessionUpkeep(bounds, collaborators, Archives(settings.home / "archives"))
 
 
 def _days(days: float) -> timedelta | None:
