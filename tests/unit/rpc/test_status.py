@@ -15,8 +15,10 @@ _CONTRACT = {
     "IDEMPOTENCY_KEY_MALFORMED TIMEOUT_INVALID ENUM_UNKNOWN PAGE_TOKEN_INVALID MODEL_UNKNOWN FIELD_INVALID",
     grpc.StatusCode.NOT_FOUND: "RUN_NOT_FOUND SESSION_NOT_FOUND AGENT_NOT_FOUND ENTRY_NOT_FOUND",
     grpc.StatusCode.ALREADY_EXISTS: "IDEMPOTENCY_KEY_REUSED",
-    # The contract names SESSION_BUSY as the end of a run; calls that write under the session's lock meet it too.
-    grpc.StatusCode.FAILED_PRECONDITION: "MODEL_NOT_CONFIGURED SESSION_ACTIVE SESSION_BUSY NESTED_IN_SESSION",
+    # The contract names SESSION_BUSY as the end of a run; calls that write under the session's lock meet it too. And it
+    # does not name SESSION_ARCHIVED: a message for a session that its user has put away.
+    grpc.StatusCode.FAILED_PRECONDITION: "MODEL_NOT_CONFIGURED SESSION_ACTIVE SESSION_BUSY SESSION_ARCHIVED "
+    "NESTED_IN_SESSION",
     grpc.StatusCode.OUT_OF_RANGE: "CURSOR_PRUNED CURSOR_AHEAD",
     grpc.StatusCode.RESOURCE_EXHAUSTED: "QUEUE_FULL TENANT_LIMIT",
     grpc.StatusCode.UNAVAILABLE: "DRAINING STORE_UNAVAILABLE",
