@@ -75,6 +75,11 @@ class DropPolicy(StrEnum):
     SUMMARIZE = "summarize"
 
 
+LONGEST_DEBOUNCE_MS = 3_600_000
+LARGEST_QUEUE_CAP = 1000
+"""What may be chosen of the queue."""
+
+
 class Priority(IntEnum):
     """Orders sessions, never the messages of one session."""
 
@@ -143,11 +148,25 @@ class RunRequest:
     """The ReasoningVisibility of the session, else of the agent: whether the result has the model's reasoning too."""
     trace: bool = False
     """Lines about what is decided for the run go into its log."""
+    quiet_s: float = 0.0
+    """Of a stored run that is collected: it waits until none has come for so long."""
 
     @property
     def result_has_reasoning(self) -> bool:
         """Source: spec 08, 2.1; not with thinking switched off (R-8.9)."""
         return self.reasoning == "on" and self.thinking != "off"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChoice:
+    """What somebody has chosen of the queue; what is empty is left to others."""
+
+    mode: str = ""
+    """A QueueMode."""
+    debounce_ms: int | None = None
+    cap: int | None = None
+    drop: str = ""
+    """A DropPolicy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +177,20 @@ class QueueRules:
     cap: int = 20
     """Messages of a session that wait to be collected, at most."""
     drop: DropPolicy = DropPolicy.SUMMARIZE
+    quiet_s: float = 0.5
+    """Messages are collected until none has come for so long."""
     can_join: Callable[[RunRequest, RunRequest], bool] = lambda _host, _message: False
     """Whether a run at work can take a message in: its request, that of the message. Pure."""
+
+    def chosen(self, choice: QueueChoice) -> "QueueRules":
+        """These rules, where the choice says nothing else."""
+        return replace(
+            self,
+            mode=QueueMode(choice.mode) if choice.mode else self.mode,
+            cap=self.cap if choice.cap is None else choice.cap,
+            drop=DropPolicy(choice.drop) if choice.drop else self.drop,
+            quiet_s=self.quiet_s if choice.debounce_ms is None else choice.debounce_ms / 1000,
+        )
 
 
 FOLLOW_UPS = QueueRules()
@@ -221,7 +252,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What UpdateSession has set for a session; "" (None for `trace`) = not set: the agent's setting holds."""
+    """What UpdateSession has set for a session; "" or None = not set: the agent's setting holds."""
 
     model: str = ""
     """As `provider/model`."""
@@ -233,6 +264,15 @@ class SessionSettings:
     """A ReasoningVisibility."""
     trace: bool | None = None
     queue_mode: str = ""
+    queue_debounce_ms: int | None = None
+    queue_cap: int | None = None
+    queue_drop: str = ""
+    """A DropPolicy."""
+
+    @property
+    def queue(self) -> QueueChoice:
+        """What the session has chosen of the queue."""
+        return QueueChoice(self.queue_mode, self.queue_debounce_ms, self.queue_cap, self.queue_drop)
 
 
 Adapt = Callable[[RunRequest, SessionSettings], RunRequest]

@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lanewayd.records import LARGEST_QUEUE_CAP, LONGEST_DEBOUNCE_MS
 from lanewayd.settings_models import AgentsSettings, AuthSettings, ModelsSettings
 from lanewayd.settings_rules import MIB, entries, is_session_type, is_store_url, is_variable, later, section, setting
+
+QUEUE_MODES = ("steer", "followup", "collect", "interrupt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,15 +27,18 @@ class LaneSettings:
 class QueueSettings:
     """What a message does to a busy session."""
 
-    mode: str | None = setting(None, choices=("steer", "followup", "collect", "interrupt"))
+    mode: str | None = setting(None, choices=QUEUE_MODES)
     """Of messages that name none, in sessions that have none. None: steer with a channel, else followup."""
-    debounce_ms: int = setting(500, low=0, high=3_600_000)
+    debounce_ms: int = setting(500, low=0, high=LONGEST_DEBOUNCE_MS)
     """Messages are collected until none has come for so long, at most ten times so long."""
-    cap: int = setting(20, low=1, high=1000)
+    cap: int = setting(20, low=1, high=LARGEST_QUEUE_CAP)
     """Messages of a session that wait to be collected, at most."""
     drop: str = setting("summarize", choices=("old", "new", "summarize"))
     """Which goes when one more comes: the oldest, the newest (it is refused), the oldest with a line for the model."""
-    by_channel: Mapping[str, str] | None = later()
+    by_channel: Mapping[str, str] = entries(choices=QUEUE_MODES)
+    """The mode of messages that come through a channel, by its name; before `mode`."""
+    debounce_ms_by_channel: Mapping[str, int] = entries(low=0, high=LONGEST_DEBOUNCE_MS)
+    """Before `debounce_ms`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

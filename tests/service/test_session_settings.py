@@ -6,6 +6,7 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from tests.fakes.model_server import ModelServer, calls_answer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
@@ -20,6 +21,9 @@ ALL_SET: dict[str, Any] = {
     "reasoning": session_pb2.REASONING_VISIBILITY_STREAM,
     "trace": True,
     "queue_mode": agent_pb2.QUEUE_MODE_COLLECT,
+    "queue_debounce": Duration(seconds=1, nanos=500_000_000),
+    "queue_cap": 7,
+    "queue_drop": session_pb2.QUEUE_DROP_NEW,
     "label": "mine",
     "pinned": True,
     "archived": True,

@@ -131,7 +131,7 @@ class MessageHistories(RuleBasedStateMachine):
         )
         key = IdempotencyKey(message.run_id, b"hash", 1, KEY_KEPT_FOR)
         session = SessionSelector(message.session_key, "", "a", "", f"id of {message.session_key}")
-        rules = QueueRules(QueueMode.FOLLOWUP, self.model.cap, self.model.drop, can_join)
+        rules = QueueRules(QueueMode.FOLLOWUP, self.model.cap, self.model.drop, can_join=can_join)
         return AcceptRun(TENANT, message.run_id, session, request, key, NOW, 5, rules)
 
     @precondition(lambda self: self.messages)

@@ -21,7 +21,7 @@ from lanewayd.events import MessageEnded, NewEvent
 from lanewayd.records import Disposition, DropPolicy, QueueMode, QueueRules, Run, RunState
 from lanewayd.store.interface import Injection, InjectMessages, Store
 
-STEER = QueueRules(QueueMode.STEER, 20, DropPolicy.SUMMARIZE, lambda _host, _message: True)
+STEER = QueueRules(QueueMode.STEER, 20, DropPolicy.SUMMARIZE, can_join=lambda _host, _message: True)
 COLLECT_ONE = QueueRules(QueueMode.COLLECT, 1, DropPolicy.SUMMARIZE)
 
 

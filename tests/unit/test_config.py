@@ -62,7 +62,6 @@ def test_the_example_file_shows_every_setting_with_its_default(tmp_path: Path) -
         assert getattr(from_file, name) == getattr(plain, name), name
     assert (from_file.tools, from_file.telemetry) == (plain.tools, plain.telemetry)
     later = (
-        "queue.by_channel",
         "rpc.debug_services",
         "diagnostics.",
         "limits.max_attachment",
@@ -280,7 +279,6 @@ def test_a_wrong_value_is_answered_with_name_place_and_expectation(
     ("toml", "name"),
     [
         ("[store]\nurl = 'postgresql://u:secret@h/db'", "store.url"),
-        ("[queue.by_channel]\nmail = 'collect'", "queue.by_channel"),
         ("[rpc]\ndebug_services = true", "rpc.debug_services"),
         ("[diagnostics]\nenabled = true", "diagnostics.enabled"),
     ],

@@ -1,5 +1,7 @@
 """Runs, sessions and their answers in wire form. Pure. Each message stays below 1 MiB."""
 
+from google.protobuf import duration_pb2
+
 from laneway.v1 import agent_pb2, run_pb2, session_pb2
 from lanewayd.messages import valid_text
 from lanewayd.records import Run, RunState, Session
@@ -117,12 +119,23 @@ def session_message(session: Session) -> session_pb2.Session:
         reasoning=f"REASONING_VISIBILITY_{settings.reasoning.upper() or 'UNSPECIFIED'}",
         trace=settings.trace,
         queue_mode=f"QUEUE_MODE_{settings.queue_mode.upper() or 'UNSPECIFIED'}",
+        queue_debounce=_milliseconds(settings.queue_debounce_ms),
+        queue_cap=settings.queue_cap or 0,
+        queue_drop=f"QUEUE_DROP_{settings.queue_drop.upper() or 'UNSPECIFIED'}",
         usage=usage(session.usage),
         context_tokens=int64(session.context_tokens),
         pinned=session.pinned,
         archived=session.archived,
         parent_session_key=valid_text(session.parent_session_key),
     )
+
+
+def _milliseconds(number: int | None) -> duration_pb2.Duration | None:
+    if number is None:
+        return None
+    duration = duration_pb2.Duration()
+    duration.FromMilliseconds(number)
+    return duration
 
 
 def _merged_into(run: Run) -> str:

@@ -18,25 +18,24 @@ class _Held:
 class QuietTimes:
     """Owner of one timer for each session with held messages, and of none for any other."""
 
-    def __init__(self, clock: Clock, *, quiet_s: float, let_go: Callable[[Sequence[str]], None]) -> None:
+    def __init__(self, clock: Clock, *, let_go: Callable[[Sequence[str]], None]) -> None:
         """`let_go` hears which runs need not wait any longer."""
         self._clock = clock
-        self._quiet_s = quiet_s
         self._let_go = let_go
         self._held: dict[SessionId, _Held] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def hold(self, session_id: SessionId, run_id: str) -> None:
-        """A message came that is collected: the session's quiet time begins again."""
+    def hold(self, session_id: SessionId, run_id: str, quiet_s: float) -> None:
+        """A message came that is collected: the session's quiet time begins again, as long as the last one asks."""
         now_s = self._clock.monotonic()
         held = self._held.get(session_id)
         window = held.window.with_message(now_s) if held is not None else QuietWindow(now_s, now_s)
         run_ids = held.run_ids if held is not None else set()
         if held is not None:
             held.timer.cancel()
-        delay_s = max(0.0, window.ends_at(self._quiet_s) - now_s)
+        delay_s = max(0.0, window.ends_at(quiet_s) - now_s)
         timer = self._clock.call_later(delay_s, lambda: self._end(session_id))
         self._held[session_id] = _Held(window, timer, run_ids | {run_id})
 

@@ -34,16 +34,14 @@ class Scheduler:
         *,
         settling: Settling,
         supervision: Callable[[Run, bool], Supervision],
-        quiet_s: float = 0.0,
     ) -> None:
-        """`supervision` makes one for a run; its second argument says whether the run is recovered. `quiet_s`: messages
-        that are collected wait until none has come for so long."""
+        """`supervision` makes one for a run; its second argument says whether the run is recovered."""
         self._book = book
         self._store = collaborators.store
         self._clock = collaborators.clock
         self._metrics = collaborators.telemetry.metrics
         self._settling = settling
-        self._quiet_times = QuietTimes(collaborators.clock, quiet_s=quiet_s, let_go=self._let_go)
+        self._quiet_times = QuietTimes(collaborators.clock, let_go=self._let_go)
         self._make_supervision = supervision
         self._supervisions: dict[str, Supervision] = {}
         self._recovered: dict[str, Run] = {}
@@ -92,7 +90,7 @@ class Scheduler:
         is_held = run.request.queue_mode == QueueMode.COLLECT and run.disposition is not Disposition.STARTED
         self._book.enqueue(_ticket(run, is_held=is_held))
         if is_held:
-            self._quiet_times.hold((run.tenant, run.session_key), run.run_id)
+            self._quiet_times.hold((run.tenant, run.session_key), run.run_id, run.request.quiet_s)
         self._metrics.lane_queued(*_place_of(run), 1)
         self._admit(run)
 

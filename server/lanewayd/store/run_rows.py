@@ -125,6 +125,7 @@ def _rest_json(request: RunRequest) -> str:
             "response_schema_json": request.response_schema_json,
             "reasoning": request.reasoning,
             "trace": request.trace,
+            "quiet_s": request.quiet_s,
             "attachments": [asdict(attachment) for attachment in request.attachments],
         }
     )

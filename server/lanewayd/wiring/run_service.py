@@ -117,7 +117,6 @@ def _scheduler(settings: Settings, collaborators: Collaborators, settling: Settl
         LaneBook(settings.lane_widths(), tenant_width=settings.limits.tenant.max_active_runs),
         collaborators,
         settling=settling,
-        quiet_s=queue_defaults(settings).quiet_s,
         supervision=lambda run, is_recovered: Supervision(
             run, collaborators, settling=settling, is_recovered=is_recovered, on_slot_free=scheduler.free_slot
         ),

@@ -38,9 +38,11 @@ def queue_defaults(settings: Settings) -> QueueDefaults:
     queue = settings.queue
     return QueueDefaults(
         QueueMode(queue.mode) if queue.mode else None,
+        by_channel={name.lower(): QueueMode(mode) for name, mode in queue.by_channel.items()},
         cap=queue.cap,
         drop=DropPolicy(queue.drop),
         quiet_s=queue.debounce_ms / 1000,
+        quiet_s_by_channel={name.lower(): ms / 1000 for name, ms in queue.debounce_ms_by_channel.items()},
     )
 
 

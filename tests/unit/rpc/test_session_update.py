@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from laneway.v1 import agent_pb2, session_pb2
-from lanewayd.errors import FieldError
+from lanewayd.errors import ErrorCode, FieldError
 from lanewayd.records import SessionPatch, SessionSettings
 from lanewayd.rpc.limits import Limits
 from lanewayd.rpc.session_update import SETTABLE, session_patch
@@ -35,6 +36,11 @@ SET = [
         ("queue_mode", {"queue_mode": f"QUEUE_MODE_{word.upper()}"}, SessionSettings(queue_mode=word))
         for word in ("followup", "collect", "interrupt")
     ),
+    *(
+        ("queue_drop", {"queue_drop": f"QUEUE_DROP_{word.upper()}"}, SessionSettings(queue_drop=word))
+        for word in ("old", "new", "summarize")
+    ),
+    ("queue_cap", {"queue_cap": 1000}, SessionSettings(queue_cap=1000)),
     ("trace", {"trace": True}, SessionSettings(trace=True)),
     ("trace", {"trace": False}, SessionSettings(trace=False)),
 ]
@@ -45,6 +51,29 @@ def test_a_setting_is_read_as_the_service_knows_it(
     path: str, fields: dict[str, Any], expected: SessionSettings
 ) -> None:
     assert session_patch(update(path, **fields), Limits()) == SessionPatch(frozenset({path}), expected)
+
+
+@pytest.mark.parametrize(("milliseconds", "expected"), [(0, 0), (1500, 1500), (3_600_000, 3_600_000)])
+def test_a_debounce_is_read_in_milliseconds(milliseconds: int, expected: int) -> None:
+    debounce = Duration(seconds=milliseconds // 1000, nanos=milliseconds % 1000 * 1_000_000)
+    patch = session_patch(update("queue_debounce", queue_debounce=debounce), Limits())
+    assert patch == SessionPatch(frozenset({"queue_debounce_ms"}), SessionSettings(queue_debounce_ms=expected))
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "code"),
+    [
+        ("queue_debounce", {"queue_debounce": Duration(seconds=-1)}, ErrorCode.TIMEOUT_INVALID),
+        ("queue_debounce", {"queue_debounce": Duration(seconds=3601)}, ErrorCode.FIELD_INVALID),
+        ("queue_cap", {"queue_cap": -1}, ErrorCode.FIELD_INVALID),
+        ("queue_cap", {"queue_cap": 1001}, ErrorCode.FIELD_INVALID),
+        ("queue_drop", {"queue_drop": 9}, ErrorCode.ENUM_UNKNOWN),
+    ],
+)
+def test_a_queue_setting_out_of_its_range_is_refused(path: str, fields: dict[str, Any], code: ErrorCode) -> None:
+    with pytest.raises(FieldError) as refused:
+        session_patch(update(path, **fields), Limits())
+    assert (refused.value.code, refused.value.field) == (code, path)
 
 
 def test_label_and_marks_are_read() -> None:
@@ -58,7 +87,8 @@ def test_what_the_mask_does_not_name_is_not_read() -> None:
 
 
 def test_named_fields_without_a_value_are_cleared() -> None:
-    assert session_patch(update(*SETTABLE), Limits()) == SessionPatch(frozenset(SETTABLE))
+    names = frozenset(SETTABLE) - {"queue_debounce"} | {"queue_debounce_ms"}
+    assert session_patch(update(*SETTABLE), Limits()) == SessionPatch(names)
 
 
 def test_a_path_that_is_named_twice_counts_once() -> None:

@@ -22,6 +22,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
@@ -30,7 +31,7 @@ from laneway.v1 import event_pb2 as laneway_dot_v1_dot_event__pb2
 from laneway.v1 import run_pb2 as laneway_dot_v1_dot_run__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18laneway/v1/session.proto\x12\nlaneway.v1\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16laneway/v1/agent.proto\x1a\x16laneway/v1/event.proto\x1a\x14laneway/v1/run.proto\"\x95\x05\n\x07Session\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x37\n\x13last_interaction_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\ractive_run_id\x18\x07 \x01(\t\x12\x13\n\x0bqueued_runs\x18\x08 \x01(\x05\x12\x13\n\x0blast_run_id\x18\t \x01(\t\x12(\n\nlast_state\x18\n \x01(\x0e\x32\x14.laneway.v1.RunState\x12\r\n\x05model\x18\x0b \x01(\t\x12+\n\x08thinking\x18\x0c \x01(\x0e\x32\x19.laneway.v1.ThinkingLevel\x12&\n\x07verbose\x18\r \x01(\x0e\x32\x15.laneway.v1.Verbosity\x12\x32\n\treasoning\x18\x0e \x01(\x0e\x32\x1f.laneway.v1.ReasoningVisibility\x12\x12\n\x05trace\x18\x0f \x01(\x08H\x00\x88\x01\x01\x12)\n\nqueue_mode\x18\x10 \x01(\x0e\x32\x15.laneway.v1.QueueMode\x12 \n\x05usage\x18\x11 \x01(\x0b\x32\x11.laneway.v1.Usage\x12\x16\n\x0e\x63ontext_tokens\x18\x12 \x01(\x03\x12\x13\n\x0b\x63ompactions\x18\x13 \x01(\x05\x12\x0e\n\x06pinned\x18\x14 \x01(\x08\x12\x10\n\x08\x61rchived\x18\x15 \x01(\x08\x12\x1a\n\x12parent_session_key\x18\x16 \x01(\tB\x08\n\x06_trace\"(\n\x11GetSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\"\x80\x01\n\x13ListSessionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x15\n\x08\x61rchived\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12\x13\n\x06pinned\x18\x04 \x01(\x08H\x01\x88\x01\x01\x42\x0b\n\t_archivedB\t\n\x07_pinned\"V\n\x14ListSessionsResponse\x12%\n\x08sessions\x18\x01 \x03(\x0b\x32\x13.laneway.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"m\n\x14UpdateSessionRequest\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.laneway.v1.Session\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"9\n\x13ResetSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"/\n\x14ResetSessionResponse\x12\x17\n\x0f\x61\x62orted_run_ids\x18\x01 \x03(\t\":\n\x14\x44\x65leteSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"0\n\x15\x44\x65leteSessionResponse\x12\x17\n\x0f\x61\x62orted_run_ids\x18\x01 \x03(\t\"c\n\x12\x46orkSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x10\n\x08\x65ntry_id\x18\x02 \x01(\t\x12\x17\n\x0fnew_session_key\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\"_\n\x13\x46orkSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.laneway.v1.Session\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x05\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"\xaf\x03\n\x05\x45ntry\x12\x10\n\x08\x65ntry_id\x18\x01 \x01(\t\x12\x17\n\x0fparent_entry_id\x18\x02 \x01(\t\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06run_id\x18\x04 \x01(\t\x12%\n\x04user\x18\x05 \x01(\x0b\x32\x15.laneway.v1.UserEntryH\x00\x12/\n\tassistant\x18\x06 \x01(\x0b\x32\x1a.laneway.v1.AssistantEntryH\x00\x12\x32\n\x0btool_result\x18\x07 \x01(\x0b\x32\x1b.laneway.v1.ToolResultEntryH\x00\x12\x31\n\ncompaction\x18\x08 \x01(\x0b\x32\x1b.laneway.v1.CompactionEntryH\x00\x12\'\n\x05reset\x18\t \x01(\x0b\x32\x16.laneway.v1.ResetEntryH\x00\x12)\n\x06\x63ustom\x18\n \x01(\x0b\x32\x17.laneway.v1.CustomEntryH\x00\x12\x11\n\ttruncated\x18\x0b \x01(\x08\x12\x13\n\x0btotal_bytes\x18\x0c \x01(\x03\x42\x06\n\x04\x62ody\"R\n\x13\x41ttachmentReference\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tmime_type\x18\x02 \x01(\t\x12\x0c\n\x04hash\x18\x03 \x01(\t\x12\x0c\n\x04size\x18\x04 \x01(\x03\"^\n\x0c\x43ontentBlock\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x35\n\nattachment\x18\x02 \x01(\x0b\x32\x1f.laneway.v1.AttachmentReferenceH\x00\x42\x07\n\x05\x62lock\"A\n\x08ToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\"i\n\x0e\x41ssistantBlock\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x13\n\treasoning\x18\x02 \x01(\tH\x00\x12)\n\ttool_call\x18\x03 \x01(\x0b\x32\x14.laneway.v1.ToolCallH\x00\x42\x07\n\x05\x62lock\"6\n\tUserEntry\x12)\n\x07\x63ontent\x18\x01 \x03(\x0b\x32\x18.laneway.v1.ContentBlock\"\xc1\x01\n\x0e\x41ssistantEntry\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12+\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1a.laneway.v1.AssistantBlock\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12 \n\x05usage\x18\x05 \x01(\x0b\x32\x11.laneway.v1.Usage\x12\x13\n\x0bstop_reason\x18\x06 \x01(\t\x12\x16\n\x0eresponse_model\x18\x07 \x01(\t\"\x97\x01\n\x0fToolResultEntry\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12)\n\x07\x63ontent\x18\x03 \x03(\x0b\x32\x18.laneway.v1.ContentBlock\x12\x10\n\x08is_error\x18\x04 \x01(\x08\x12(\n\x07outcome\x18\x05 \x01(\x0e\x32\x17.laneway.v1.ToolOutcome\"V\n\x0f\x43ompactionEntry\x12\x0f\n\x07summary\x18\x01 \x01(\t\x12\x1b\n\x13\x66irst_kept_entry_id\x18\x02 \x01(\t\x12\x15\n\rtokens_before\x18\x03 \x01(\x03\")\n\nResetEntry\x12\x1b\n\x13\x66irst_kept_entry_id\x18\x01 \x01(\t\"B\n\x0b\x43ustomEntry\x12\x0c\n\x04type\x18\x01 \x01(\t\x12%\n\x04\x64\x61ta\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\"P\n\x12ListEntriesRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"R\n\x13ListEntriesResponse\x12\"\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x11.laneway.v1.Entry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"W\n\x10ReadEntryRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x10\n\x08\x65ntry_id\x18\x02 \x01(\t\x12\x0c\n\x04part\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\"K\n\x11ReadEntryResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x03\x12\x13\n\x0btotal_bytes\x18\x03 \x01(\x03\"+\n\x14\x45xportSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\"=\n\x15\x45xportSessionResponse\x12\x0c\n\x04line\x18\x01 \x01(\t\x12\x16\n\x0eline_continues\x18\x02 \x01(\x08\"Q\n\x14ImportSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x0c\n\x04line\x18\x02 \x01(\t\x12\x16\n\x0eline_continues\x18\x03 \x01(\x08\"N\n\x15ImportSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.laneway.v1.Session\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x05*\x97\x01\n\x13ReasoningVisibility\x12$\n REASONING_VISIBILITY_UNSPECIFIED\x10\x00\x12\x1c\n\x18REASONING_VISIBILITY_OFF\x10\x01\x12\x1b\n\x17REASONING_VISIBILITY_ON\x10\x02\x12\x1f\n\x1bREASONING_VISIBILITY_STREAM\x10\x03\x32\xb0\x06\n\x0eSessionService\x12@\n\nGetSession\x12\x1d.laneway.v1.GetSessionRequest\x1a\x13.laneway.v1.Session\x12Q\n\x0cListSessions\x12\x1f.laneway.v1.ListSessionsRequest\x1a .laneway.v1.ListSessionsResponse\x12\x46\n\rUpdateSession\x12 .laneway.v1.UpdateSessionRequest\x1a\x13.laneway.v1.Session\x12Q\n\x0cResetSession\x12\x1f.laneway.v1.ResetSessionRequest\x1a .laneway.v1.ResetSessionResponse\x12T\n\rDeleteSession\x12 .laneway.v1.DeleteSessionRequest\x1a!.laneway.v1.DeleteSessionResponse\x12N\n\x0b\x46orkSession\x12\x1e.laneway.v1.ForkSessionRequest\x1a\x1f.laneway.v1.ForkSessionResponse\x12N\n\x0bListEntries\x12\x1e.laneway.v1.ListEntriesRequest\x1a\x1f.laneway.v1.ListEntriesResponse\x12H\n\tReadEntry\x12\x1c.laneway.v1.ReadEntryRequest\x1a\x1d.laneway.v1.ReadEntryResponse\x12V\n\rExportSession\x12 .laneway.v1.ExportSessionRequest\x1a!.laneway.v1.ExportSessionResponse0\x01\x12V\n\rImportSession\x12 .laneway.v1.ImportSessionRequest\x1a!.laneway.v1.ImportSessionResponse(\x01\x42\x30\n\nlaneway.v1P\x01Z laneway/gen/laneway/v1;lanewayv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18laneway/v1/session.proto\x12\nlaneway.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16laneway/v1/agent.proto\x1a\x16laneway/v1/event.proto\x1a\x14laneway/v1/run.proto\"\x86\x06\n\x07Session\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x37\n\x13last_interaction_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\ractive_run_id\x18\x07 \x01(\t\x12\x13\n\x0bqueued_runs\x18\x08 \x01(\x05\x12\x13\n\x0blast_run_id\x18\t \x01(\t\x12(\n\nlast_state\x18\n \x01(\x0e\x32\x14.laneway.v1.RunState\x12\r\n\x05model\x18\x0b \x01(\t\x12+\n\x08thinking\x18\x0c \x01(\x0e\x32\x19.laneway.v1.ThinkingLevel\x12&\n\x07verbose\x18\r \x01(\x0e\x32\x15.laneway.v1.Verbosity\x12\x32\n\treasoning\x18\x0e \x01(\x0e\x32\x1f.laneway.v1.ReasoningVisibility\x12\x12\n\x05trace\x18\x0f \x01(\x08H\x00\x88\x01\x01\x12)\n\nqueue_mode\x18\x10 \x01(\x0e\x32\x15.laneway.v1.QueueMode\x12 \n\x05usage\x18\x11 \x01(\x0b\x32\x11.laneway.v1.Usage\x12\x16\n\x0e\x63ontext_tokens\x18\x12 \x01(\x03\x12\x13\n\x0b\x63ompactions\x18\x13 \x01(\x05\x12\x0e\n\x06pinned\x18\x14 \x01(\x08\x12\x10\n\x08\x61rchived\x18\x15 \x01(\x08\x12\x1a\n\x12parent_session_key\x18\x16 \x01(\t\x12\x31\n\x0equeue_debounce\x18\x17 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tqueue_cap\x18\x18 \x01(\x05\x12)\n\nqueue_drop\x18\x19 \x01(\x0e\x32\x15.laneway.v1.QueueDropB\x08\n\x06_trace\"(\n\x11GetSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\"\x80\x01\n\x13ListSessionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x15\n\x08\x61rchived\x18\x03 \x01(\x08H\x00\x88\x01\x01\x12\x13\n\x06pinned\x18\x04 \x01(\x08H\x01\x88\x01\x01\x42\x0b\n\t_archivedB\t\n\x07_pinned\"V\n\x14ListSessionsResponse\x12%\n\x08sessions\x18\x01 \x03(\x0b\x32\x13.laneway.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"m\n\x14UpdateSessionRequest\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.laneway.v1.Session\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"9\n\x13ResetSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"/\n\x14ResetSessionResponse\x12\x17\n\x0f\x61\x62orted_run_ids\x18\x01 \x03(\t\":\n\x14\x44\x65leteSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\"0\n\x15\x44\x65leteSessionResponse\x12\x17\n\x0f\x61\x62orted_run_ids\x18\x01 \x03(\t\"c\n\x12\x46orkSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x10\n\x08\x65ntry_id\x18\x02 \x01(\t\x12\x17\n\x0fnew_session_key\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\"_\n\x13\x46orkSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.laneway.v1.Session\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x05\x12\x11\n\tduplicate\x18\x03 \x01(\x08\"\xaf\x03\n\x05\x45ntry\x12\x10\n\x08\x65ntry_id\x18\x01 \x01(\t\x12\x17\n\x0fparent_entry_id\x18\x02 \x01(\t\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06run_id\x18\x04 \x01(\t\x12%\n\x04user\x18\x05 \x01(\x0b\x32\x15.laneway.v1.UserEntryH\x00\x12/\n\tassistant\x18\x06 \x01(\x0b\x32\x1a.laneway.v1.AssistantEntryH\x00\x12\x32\n\x0btool_result\x18\x07 \x01(\x0b\x32\x1b.laneway.v1.ToolResultEntryH\x00\x12\x31\n\ncompaction\x18\x08 \x01(\x0b\x32\x1b.laneway.v1.CompactionEntryH\x00\x12\'\n\x05reset\x18\t \x01(\x0b\x32\x16.laneway.v1.ResetEntryH\x00\x12)\n\x06\x63ustom\x18\n \x01(\x0b\x32\x17.laneway.v1.CustomEntryH\x00\x12\x11\n\ttruncated\x18\x0b \x01(\x08\x12\x13\n\x0btotal_bytes\x18\x0c \x01(\x03\x42\x06\n\x04\x62ody\"R\n\x13\x41ttachmentReference\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tmime_type\x18\x02 \x01(\t\x12\x0c\n\x04hash\x18\x03 \x01(\t\x12\x0c\n\x04size\x18\x04 \x01(\x03\"^\n\x0c\x43ontentBlock\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x35\n\nattachment\x18\x02 \x01(\x0b\x32\x1f.laneway.v1.AttachmentReferenceH\x00\x42\x07\n\x05\x62lock\"A\n\x08ToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\"i\n\x0e\x41ssistantBlock\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\x13\n\treasoning\x18\x02 \x01(\tH\x00\x12)\n\ttool_call\x18\x03 \x01(\x0b\x32\x14.laneway.v1.ToolCallH\x00\x42\x07\n\x05\x62lock\"6\n\tUserEntry\x12)\n\x07\x63ontent\x18\x01 \x03(\x0b\x32\x18.laneway.v1.ContentBlock\"\xc1\x01\n\x0e\x41ssistantEntry\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12+\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1a.laneway.v1.AssistantBlock\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12 \n\x05usage\x18\x05 \x01(\x0b\x32\x11.laneway.v1.Usage\x12\x13\n\x0bstop_reason\x18\x06 \x01(\t\x12\x16\n\x0eresponse_model\x18\x07 \x01(\t\"\x97\x01\n\x0fToolResultEntry\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12)\n\x07\x63ontent\x18\x03 \x03(\x0b\x32\x18.laneway.v1.ContentBlock\x12\x10\n\x08is_error\x18\x04 \x01(\x08\x12(\n\x07outcome\x18\x05 \x01(\x0e\x32\x17.laneway.v1.ToolOutcome\"V\n\x0f\x43ompactionEntry\x12\x0f\n\x07summary\x18\x01 \x01(\t\x12\x1b\n\x13\x66irst_kept_entry_id\x18\x02 \x01(\t\x12\x15\n\rtokens_before\x18\x03 \x01(\x03\")\n\nResetEntry\x12\x1b\n\x13\x66irst_kept_entry_id\x18\x01 \x01(\t\"B\n\x0b\x43ustomEntry\x12\x0c\n\x04type\x18\x01 \x01(\t\x12%\n\x04\x64\x61ta\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\"P\n\x12ListEntriesRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"R\n\x13ListEntriesResponse\x12\"\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x11.laneway.v1.Entry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"W\n\x10ReadEntryRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x10\n\x08\x65ntry_id\x18\x02 \x01(\t\x12\x0c\n\x04part\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\"K\n\x11ReadEntryResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bnext_offset\x18\x02 \x01(\x03\x12\x13\n\x0btotal_bytes\x18\x03 \x01(\x03\"+\n\x14\x45xportSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\"=\n\x15\x45xportSessionResponse\x12\x0c\n\x04line\x18\x01 \x01(\t\x12\x16\n\x0eline_continues\x18\x02 \x01(\x08\"Q\n\x14ImportSessionRequest\x12\x13\n\x0bsession_key\x18\x01 \x01(\t\x12\x0c\n\x04line\x18\x02 \x01(\t\x12\x16\n\x0eline_continues\x18\x03 \x01(\x08\"N\n\x15ImportSessionResponse\x12$\n\x07session\x18\x01 \x01(\x0b\x32\x13.laneway.v1.Session\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x05*\x97\x01\n\x13ReasoningVisibility\x12$\n REASONING_VISIBILITY_UNSPECIFIED\x10\x00\x12\x1c\n\x18REASONING_VISIBILITY_OFF\x10\x01\x12\x1b\n\x17REASONING_VISIBILITY_ON\x10\x02\x12\x1f\n\x1bREASONING_VISIBILITY_STREAM\x10\x03*i\n\tQueueDrop\x12\x1a\n\x16QUEUE_DROP_UNSPECIFIED\x10\x00\x12\x12\n\x0eQUEUE_DROP_OLD\x10\x01\x12\x12\n\x0eQUEUE_DROP_NEW\x10\x02\x12\x18\n\x14QUEUE_DROP_SUMMARIZE\x10\x03\x32\xb0\x06\n\x0eSessionService\x12@\n\nGetSession\x12\x1d.laneway.v1.GetSessionRequest\x1a\x13.laneway.v1.Session\x12Q\n\x0cListSessions\x12\x1f.laneway.v1.ListSessionsRequest\x1a .laneway.v1.ListSessionsResponse\x12\x46\n\rUpdateSession\x12 .laneway.v1.UpdateSessionRequest\x1a\x13.laneway.v1.Session\x12Q\n\x0cResetSession\x12\x1f.laneway.v1.ResetSessionRequest\x1a .laneway.v1.ResetSessionResponse\x12T\n\rDeleteSession\x12 .laneway.v1.DeleteSessionRequest\x1a!.laneway.v1.DeleteSessionResponse\x12N\n\x0b\x46orkSession\x12\x1e.laneway.v1.ForkSessionRequest\x1a\x1f.laneway.v1.ForkSessionResponse\x12N\n\x0bListEntries\x12\x1e.laneway.v1.ListEntriesRequest\x1a\x1f.laneway.v1.ListEntriesResponse\x12H\n\tReadEntry\x12\x1c.laneway.v1.ReadEntryRequest\x1a\x1d.laneway.v1.ReadEntryResponse\x12V\n\rExportSession\x12 .laneway.v1.ExportSessionRequest\x1a!.laneway.v1.ExportSessionResponse0\x01\x12V\n\rImportSession\x12 .laneway.v1.ImportSessionRequest\x1a!.laneway.v1.ImportSessionResponse(\x01\x42\x30\n\nlaneway.v1P\x01Z laneway/gen/laneway/v1;lanewayv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,68 +39,70 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'laneway.v1.session_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\nlaneway.v1P\001Z laneway/gen/laneway/v1;lanewayv1'
-  _globals['_REASONINGVISIBILITY']._serialized_start=3656
-  _globals['_REASONINGVISIBILITY']._serialized_end=3807
-  _globals['_SESSION']._serialized_start=208
-  _globals['_SESSION']._serialized_end=869
-  _globals['_GETSESSIONREQUEST']._serialized_start=871
-  _globals['_GETSESSIONREQUEST']._serialized_end=911
-  _globals['_LISTSESSIONSREQUEST']._serialized_start=914
-  _globals['_LISTSESSIONSREQUEST']._serialized_end=1042
-  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1044
-  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1130
-  _globals['_UPDATESESSIONREQUEST']._serialized_start=1132
-  _globals['_UPDATESESSIONREQUEST']._serialized_end=1241
-  _globals['_RESETSESSIONREQUEST']._serialized_start=1243
-  _globals['_RESETSESSIONREQUEST']._serialized_end=1300
-  _globals['_RESETSESSIONRESPONSE']._serialized_start=1302
-  _globals['_RESETSESSIONRESPONSE']._serialized_end=1349
-  _globals['_DELETESESSIONREQUEST']._serialized_start=1351
-  _globals['_DELETESESSIONREQUEST']._serialized_end=1409
-  _globals['_DELETESESSIONRESPONSE']._serialized_start=1411
-  _globals['_DELETESESSIONRESPONSE']._serialized_end=1459
-  _globals['_FORKSESSIONREQUEST']._serialized_start=1461
-  _globals['_FORKSESSIONREQUEST']._serialized_end=1560
-  _globals['_FORKSESSIONRESPONSE']._serialized_start=1562
-  _globals['_FORKSESSIONRESPONSE']._serialized_end=1657
-  _globals['_ENTRY']._serialized_start=1660
-  _globals['_ENTRY']._serialized_end=2091
-  _globals['_ATTACHMENTREFERENCE']._serialized_start=2093
-  _globals['_ATTACHMENTREFERENCE']._serialized_end=2175
-  _globals['_CONTENTBLOCK']._serialized_start=2177
-  _globals['_CONTENTBLOCK']._serialized_end=2271
-  _globals['_TOOLCALL']._serialized_start=2273
-  _globals['_TOOLCALL']._serialized_end=2338
-  _globals['_ASSISTANTBLOCK']._serialized_start=2340
-  _globals['_ASSISTANTBLOCK']._serialized_end=2445
-  _globals['_USERENTRY']._serialized_start=2447
-  _globals['_USERENTRY']._serialized_end=2501
-  _globals['_ASSISTANTENTRY']._serialized_start=2504
-  _globals['_ASSISTANTENTRY']._serialized_end=2697
-  _globals['_TOOLRESULTENTRY']._serialized_start=2700
-  _globals['_TOOLRESULTENTRY']._serialized_end=2851
-  _globals['_COMPACTIONENTRY']._serialized_start=2853
-  _globals['_COMPACTIONENTRY']._serialized_end=2939
-  _globals['_RESETENTRY']._serialized_start=2941
-  _globals['_RESETENTRY']._serialized_end=2982
-  _globals['_CUSTOMENTRY']._serialized_start=2984
-  _globals['_CUSTOMENTRY']._serialized_end=3050
-  _globals['_LISTENTRIESREQUEST']._serialized_start=3052
-  _globals['_LISTENTRIESREQUEST']._serialized_end=3132
-  _globals['_LISTENTRIESRESPONSE']._serialized_start=3134
-  _globals['_LISTENTRIESRESPONSE']._serialized_end=3216
-  _globals['_READENTRYREQUEST']._serialized_start=3218
-  _globals['_READENTRYREQUEST']._serialized_end=3305
-  _globals['_READENTRYRESPONSE']._serialized_start=3307
-  _globals['_READENTRYRESPONSE']._serialized_end=3382
-  _globals['_EXPORTSESSIONREQUEST']._serialized_start=3384
-  _globals['_EXPORTSESSIONREQUEST']._serialized_end=3427
-  _globals['_EXPORTSESSIONRESPONSE']._serialized_start=3429
-  _globals['_EXPORTSESSIONRESPONSE']._serialized_end=3490
-  _globals['_IMPORTSESSIONREQUEST']._serialized_start=3492
-  _globals['_IMPORTSESSIONREQUEST']._serialized_end=3573
-  _globals['_IMPORTSESSIONRESPONSE']._serialized_start=3575
-  _globals['_IMPORTSESSIONRESPONSE']._serialized_end=3653
-  _globals['_SESSIONSERVICE']._serialized_start=3810
-  _globals['_SESSIONSERVICE']._serialized_end=4626
+  _globals['_REASONINGVISIBILITY']._serialized_start=3801
+  _globals['_REASONINGVISIBILITY']._serialized_end=3952
+  _globals['_QUEUEDROP']._serialized_start=3954
+  _globals['_QUEUEDROP']._serialized_end=4059
+  _globals['_SESSION']._serialized_start=240
+  _globals['_SESSION']._serialized_end=1014
+  _globals['_GETSESSIONREQUEST']._serialized_start=1016
+  _globals['_GETSESSIONREQUEST']._serialized_end=1056
+  _globals['_LISTSESSIONSREQUEST']._serialized_start=1059
+  _globals['_LISTSESSIONSREQUEST']._serialized_end=1187
+  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1189
+  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1275
+  _globals['_UPDATESESSIONREQUEST']._serialized_start=1277
+  _globals['_UPDATESESSIONREQUEST']._serialized_end=1386
+  _globals['_RESETSESSIONREQUEST']._serialized_start=1388
+  _globals['_RESETSESSIONREQUEST']._serialized_end=1445
+  _globals['_RESETSESSIONRESPONSE']._serialized_start=1447
+  _globals['_RESETSESSIONRESPONSE']._serialized_end=1494
+  _globals['_DELETESESSIONREQUEST']._serialized_start=1496
+  _globals['_DELETESESSIONREQUEST']._serialized_end=1554
+  _globals['_DELETESESSIONRESPONSE']._serialized_start=1556
+  _globals['_DELETESESSIONRESPONSE']._serialized_end=1604
+  _globals['_FORKSESSIONREQUEST']._serialized_start=1606
+  _globals['_FORKSESSIONREQUEST']._serialized_end=1705
+  _globals['_FORKSESSIONRESPONSE']._serialized_start=1707
+  _globals['_FORKSESSIONRESPONSE']._serialized_end=1802
+  _globals['_ENTRY']._serialized_start=1805
+  _globals['_ENTRY']._serialized_end=2236
+  _globals['_ATTACHMENTREFERENCE']._serialized_start=2238
+  _globals['_ATTACHMENTREFERENCE']._serialized_end=2320
+  _globals['_CONTENTBLOCK']._serialized_start=2322
+  _globals['_CONTENTBLOCK']._serialized_end=2416
+  _globals['_TOOLCALL']._serialized_start=2418
+  _globals['_TOOLCALL']._serialized_end=2483
+  _globals['_ASSISTANTBLOCK']._serialized_start=2485
+  _globals['_ASSISTANTBLOCK']._serialized_end=2590
+  _globals['_USERENTRY']._serialized_start=2592
+  _globals['_USERENTRY']._serialized_end=2646
+  _globals['_ASSISTANTENTRY']._serialized_start=2649
+  _globals['_ASSISTANTENTRY']._serialized_end=2842
+  _globals['_TOOLRESULTENTRY']._serialized_start=2845
+  _globals['_TOOLRESULTENTRY']._serialized_end=2996
+  _globals['_COMPACTIONENTRY']._serialized_start=2998
+  _globals['_COMPACTIONENTRY']._serialized_end=3084
+  _globals['_RESETENTRY']._serialized_start=3086
+  _globals['_RESETENTRY']._serialized_end=3127
+  _globals['_CUSTOMENTRY']._serialized_start=3129
+  _globals['_CUSTOMENTRY']._serialized_end=3195
+  _globals['_LISTENTRIESREQUEST']._serialized_start=3197
+  _globals['_LISTENTRIESREQUEST']._serialized_end=3277
+  _globals['_LISTENTRIESRESPONSE']._serialized_start=3279
+  _globals['_LISTENTRIESRESPONSE']._serialized_end=3361
+  _globals['_READENTRYREQUEST']._serialized_start=3363
+  _globals['_READENTRYREQUEST']._serialized_end=3450
+  _globals['_READENTRYRESPONSE']._serialized_start=3452
+  _globals['_READENTRYRESPONSE']._serialized_end=3527
+  _globals['_EXPORTSESSIONREQUEST']._serialized_start=3529
+  _globals['_EXPORTSESSIONREQUEST']._serialized_end=3572
+  _globals['_EXPORTSESSIONRESPONSE']._serialized_start=3574
+  _globals['_EXPORTSESSIONRESPONSE']._serialized_end=3635
+  _globals['_IMPORTSESSIONREQUEST']._serialized_start=3637
+  _globals['_IMPORTSESSIONREQUEST']._serialized_end=3718
+  _globals['_IMPORTSESSIONRESPONSE']._serialized_start=3720
+  _globals['_IMPORTSESSIONRESPONSE']._serialized_end=3798
+  _globals['_SESSIONSERVICE']._serialized_start=4062
+  _globals['_SESSIONSERVICE']._serialized_end=4878
 # @@protoc_insertion_point(module_scope)

@@ -1,5 +1,6 @@
 import datetime
 
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -21,13 +22,24 @@ class ReasoningVisibility(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASONING_VISIBILITY_OFF: _ClassVar[ReasoningVisibility]
     REASONING_VISIBILITY_ON: _ClassVar[ReasoningVisibility]
     REASONING_VISIBILITY_STREAM: _ClassVar[ReasoningVisibility]
+
+class QueueDrop(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    QUEUE_DROP_UNSPECIFIED: _ClassVar[QueueDrop]
+    QUEUE_DROP_OLD: _ClassVar[QueueDrop]
+    QUEUE_DROP_NEW: _ClassVar[QueueDrop]
+    QUEUE_DROP_SUMMARIZE: _ClassVar[QueueDrop]
 REASONING_VISIBILITY_UNSPECIFIED: ReasoningVisibility
 REASONING_VISIBILITY_OFF: ReasoningVisibility
 REASONING_VISIBILITY_ON: ReasoningVisibility
 REASONING_VISIBILITY_STREAM: ReasoningVisibility
+QUEUE_DROP_UNSPECIFIED: QueueDrop
+QUEUE_DROP_OLD: QueueDrop
+QUEUE_DROP_NEW: QueueDrop
+QUEUE_DROP_SUMMARIZE: QueueDrop
 
 class Session(_message.Message):
-    __slots__ = ("session_key", "session_id", "agent_id", "label", "created_at", "last_interaction_at", "active_run_id", "queued_runs", "last_run_id", "last_state", "model", "thinking", "verbose", "reasoning", "trace", "queue_mode", "usage", "context_tokens", "compactions", "pinned", "archived", "parent_session_key")
+    __slots__ = ("session_key", "session_id", "agent_id", "label", "created_at", "last_interaction_at", "active_run_id", "queued_runs", "last_run_id", "last_state", "model", "thinking", "verbose", "reasoning", "trace", "queue_mode", "usage", "context_tokens", "compactions", "pinned", "archived", "parent_session_key", "queue_debounce", "queue_cap", "queue_drop")
     SESSION_KEY_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +62,9 @@ class Session(_message.Message):
     PINNED_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     PARENT_SESSION_KEY_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_DEBOUNCE_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_CAP_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_DROP_FIELD_NUMBER: _ClassVar[int]
     session_key: str
     session_id: str
     agent_id: str
@@ -72,7 +87,10 @@ class Session(_message.Message):
     pinned: bool
     archived: bool
     parent_session_key: str
-    def __init__(self, session_key: _Optional[str] = ..., session_id: _Optional[str] = ..., agent_id: _Optional[str] = ..., label: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_interaction_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_run_id: _Optional[str] = ..., queued_runs: _Optional[int] = ..., last_run_id: _Optional[str] = ..., last_state: _Optional[_Union[_run_pb2.RunState, str]] = ..., model: _Optional[str] = ..., thinking: _Optional[_Union[_agent_pb2.ThinkingLevel, str]] = ..., verbose: _Optional[_Union[_agent_pb2.Verbosity, str]] = ..., reasoning: _Optional[_Union[ReasoningVisibility, str]] = ..., trace: _Optional[bool] = ..., queue_mode: _Optional[_Union[_agent_pb2.QueueMode, str]] = ..., usage: _Optional[_Union[_run_pb2.Usage, _Mapping]] = ..., context_tokens: _Optional[int] = ..., compactions: _Optional[int] = ..., pinned: _Optional[bool] = ..., archived: _Optional[bool] = ..., parent_session_key: _Optional[str] = ...) -> None: ...
+    queue_debounce: _duration_pb2.Duration
+    queue_cap: int
+    queue_drop: QueueDrop
+    def __init__(self, session_key: _Optional[str] = ..., session_id: _Optional[str] = ..., agent_id: _Optional[str] = ..., label: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_interaction_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_run_id: _Optional[str] = ..., queued_runs: _Optional[int] = ..., last_run_id: _Optional[str] = ..., last_state: _Optional[_Union[_run_pb2.RunState, str]] = ..., model: _Optional[str] = ..., thinking: _Optional[_Union[_agent_pb2.ThinkingLevel, str]] = ..., verbose: _Optional[_Union[_agent_pb2.Verbosity, str]] = ..., reasoning: _Optional[_Union[ReasoningVisibility, str]] = ..., trace: _Optional[bool] = ..., queue_mode: _Optional[_Union[_agent_pb2.QueueMode, str]] = ..., usage: _Optional[_Union[_run_pb2.Usage, _Mapping]] = ..., context_tokens: _Optional[int] = ..., compactions: _Optional[int] = ..., pinned: _Optional[bool] = ..., archived: _Optional[bool] = ..., parent_session_key: _Optional[str] = ..., queue_debounce: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., queue_cap: _Optional[int] = ..., queue_drop: _Optional[_Union[QueueDrop, str]] = ...) -> None: ...
 
 class GetSessionRequest(_message.Message):
     __slots__ = ("session_key",)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
-from lanewayd.records import MAIN_LANE, Disposition, QueueMode, Run, RunRequest, RunState
+from lanewayd.records import MAIN_LANE, Disposition, QueueChoice, QueueMode, Run, RunRequest, RunState
 from lanewayd.store.commands.attachments import put_attachments
 from lanewayd.store.commands.dropping import make_room
 from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters
@@ -42,6 +42,8 @@ def accept(transaction: Transaction, command: AcceptRun) -> Accepted:
     owner = _find_session(transaction, command.tenant, command.session)
     target = owner or _Owner(command.session.session_key, command.session.new_session_id, command.session.agent_id)
     settings = settings_from_json(target.settings_json)
+    rules = command.queue.chosen(settings.queue).chosen(QueueChoice(command.request.queue_mode))
+    command = replace(command, queue=rules)
     if command.adapt is not None:
         command = replace(command, request=command.adapt(command.request, settings))
     if settings.reasoning or settings.trace:
@@ -172,10 +174,16 @@ def _put_session(transaction: Transaction, command: AcceptRun, target: _Owner, *
 def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, depth: int) -> Accepted:
     unended = transaction.all("select_unended_of_session", (command.tenant, target.session_key))
     states = [row["state"] for row in unended]
-    mode = _queue_mode(command, target)
+    mode = command.queue.mode
     interrupted_run_id = _interrupt(transaction, command, unended) if mode is QueueMode.INTERRUPT else ""
     room = _room_to_be_collected(transaction, command, target, is_busy=bool(states) and mode is QueueMode.COLLECT)
-    request = replace(command.request, agent_id=target.agent_id, lane=_lane(command.request.lane, depth))
+    request = replace(
+        command.request,
+        agent_id=target.agent_id,
+        lane=_lane(command.request.lane, depth),
+        queue_mode=mode.value,
+        quiet_s=command.queue.quiet_s if mode is QueueMode.COLLECT else 0.0,
+    )
     host_run_id = _host(transaction, command, target, request) if mode is QueueMode.STEER and states else ""
     run = Run(
         run_id=command.run_id,
@@ -183,7 +191,7 @@ def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, de
         tenant=command.tenant,
         session_key=target.session_key,
         session_id=target.session_id,
-        request=replace(request, queue_mode=mode.value),
+        request=request,
         state=RunState.QUEUED,
         disposition=_disposition(
             room, is_busy=bool(states), interrupts=bool(interrupted_run_id), steers=bool(host_run_id)
@@ -208,14 +216,6 @@ def _insert_run(transaction: Transaction, command: AcceptRun, target: _Owner, de
         interrupted_run_id=interrupted_run_id,
         dropped=room.dropped,
     )
-
-
-def _queue_mode(command: AcceptRun, target: _Owner) -> QueueMode:
-    """Of the request, else of the session, else of the channel or the service."""
-    if command.request.queue_mode:
-        return QueueMode(command.request.queue_mode)
-    of_session = settings_from_json(target.settings_json).queue_mode if target.settings_json else ""
-    return QueueMode(of_session) if of_session else command.queue.mode
 
 
 def _interrupt(transaction: Transaction, command: AcceptRun, unended: Sequence[Row]) -> str:
