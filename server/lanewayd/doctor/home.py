@@ -16,7 +16,7 @@ from lanewayd.doctor.findings import Finding, Level
 from lanewayd.doctor.processes import Process, lock_holder, process_of
 
 MIB = 1024 * 1024
-_SUBFOLDERS = ("run", "scripts", "workspaces", "locks", "blobs")
+_SUBFOLDERS = ("run", "scripts", "workspaces", "locks", "blobs", "archives")
 _TOLERANCE_S = 5.0
 """File systems round times, and network disks have clocks of their own."""
 _MOST_FILES = 5_000
