@@ -37,6 +37,7 @@ from lanewayd.tools.own_environment import hide_own_environment
 from lanewayd.wiring.audit import audit_pseudonyms, make_audit
 from lanewayd.wiring.home import Home
 from lanewayd.wiring.idle_exit import IdleExit
+from lanewayd.wiring.liveness import make_liveness
 from lanewayd.wiring.model_services import ModelServices
 from lanewayd.wiring.rpc_server import make_rpc_server
 from lanewayd.wiring.run_service import Ground, RunService, make_run_service
@@ -144,6 +145,8 @@ class Service:
                 group.create_task(self._retention.run(), name="retention"),
                 group.create_task(self._audit.ledger.run(), name="audit"),
             ]
+            if self._liveness is not None:
+                upkeep.append(group.create_task(self._liveness.run(), name="liveness"))
             group.create_task(self._runs.scheduler.serve(), name="scheduler")
             group.create_task(self._serve(), name="serve")
             if not await self._drain.run():
@@ -217,6 +220,7 @@ class Service:
         ground = Ground(settings, clock, seams.ids, self._models, self._store, self._audit, telemetry)
         self._runs = make_run_service(ground, workshop=self._workshop, on_store_works=self._store_works)
         self._retention = make_retention(settings, self._runs.collaborators, self._audit.ledger)
+        self._liveness = make_liveness(settings, self._runs)
         self._drain = self._make_drain()
         self._idle_exit = IdleExit(
             self._idle_exit_s,

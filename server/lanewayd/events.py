@@ -135,11 +135,33 @@ class QueueChange:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionDiagnosis:
+    """How a session does that has been silent, or what recovery does with it; see diagnostics.liveness."""
+
+    event: str
+    reason: str
+    classification: str
+    state: str
+    age_s: float
+    progress_age_s: float
+    progress_reason: str
+    queue_depth: int
+    work: str
+    tool_name: str = ""
+    call_id: str = ""
+    tool_age_s: float = 0.0
+    action: str = ""
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A line of a part of the service or an extension about its own work, for sessions with `trace`."""
+    """A line of a part of the service or an extension about its own work, for sessions with `trace`; of liveness, with
+    `diagnosis`, for all."""
 
     source: str
     text: str
+    diagnosis: SessionDiagnosis | None = None
 
 
 EventPayload = Lifecycle | AssistantDelta | ReasoningDelta | MessageEnded | ToolProgress | QueueChange | Diagnostic

@@ -262,11 +262,19 @@ class RpcSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosticsSettings:
-    """Stuck sessions."""
+    """Sessions that show no sign of life while they are at work (spec 02, 8)."""
 
-    enabled: bool | None = later()
-    stuck_session_warn_ms: int | None = later()
-    stuck_session_abort_ms: int | None = later()
+    enabled: bool = setting(True)
+    stuck_session_warn_ms: int = setting(120_000, low=1_000, high=86_400_000)
+    """After so long a silent session is told of."""
+    stuck_session_abort_ms: int | None = setting(None, low=1_000)
+    """After so long without progress a run is ended; None: the larger of 5 minutes and 3 x stuck_session_warn_ms. A run
+    is never ended before a model service may time out."""
+    blocked_tool_abort_ms: int = setting(900_000, low=1_000)
+    """Of a run whose tool is silent, at least; a tool that ends its calls by itself has its own time too."""
+    ownerless_release_ms: int = setting(300_000, low=1_000)
+    abort_settle_ms: int = setting(15_000, low=0)
+    """How long a run that was ended may take to go; then its session is free without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,7 +212,8 @@ async def test_only_time_at_work_counts_for_the_deadline(stage: Stage) -> None:
 
 async def test_a_timeout_of_zero_is_no_deadline_at_all(tmp_path: Path, model: ModelServer) -> None:
     clock, tool = FakeClock(), RecordingTool("rec", hold=True)
-    toml = "[agents.defaults]\ntimeout_seconds = 100\n"
+    # Without the look-out for silent runs, which would end the tool.
+    toml = "[agents.defaults]\ntimeout_seconds = 100\n[diagnostics]\nenabled = false\n"
     async with running_service(
         tmp_path / "home", model=model, tools=[tool], toml=toml, seams=Seams(clock=clock)
     ) as service:

@@ -1,8 +1,9 @@
 """The soak `histories`: generated histories of messages and of lanes, each against its reference model.
 
 No server: the model checkers of tests/store/message_histories.py (the store's transactions, the lanes and the decisions
-on queued messages, with crashes) and of tests/unit/runs/test_lanes_model.py (the lanes alone), with far more histories
-than in `make test`.
+on queued messages, with crashes), tests/unit/runs/test_lanes_model.py (the lanes alone) and
+tests/unit/diagnostics/test_monitor_model.py (the look-out for silent sessions), with far more histories than in
+`make test`.
 """
 
 import asyncio
@@ -17,16 +18,18 @@ from tests.soak.playing import Place, PlayUnit, Unit
 from tests.soak.progress import Progress, UnitResult
 from tests.soak.report import Figure
 from tests.store.message_histories import MessageHistories
+from tests.unit.diagnostics.test_monitor_model import MonitorRules
 from tests.unit.runs.test_lanes_model import LaneRules
 
 STEPS = 40
+CHECKERS: tuple[type[RuleBasedStateMachine], ...] = (MessageHistories, LaneRules, MonitorRules)
 
 
 class Histories:
     """Implements Soak. A round is one history of each model checker."""
 
     name = "histories"
-    rounds_are = "histories of messages, and as many of lanes"
+    rounds_are = "histories of messages, and as many of lanes and of the look-out"
     default_rounds = 10_000
 
     def __init__(self, *, unit_rounds: int = 250) -> None:
@@ -47,7 +50,7 @@ def _explore(unit: Unit) -> UnitResult:
     before = Counter(MessageHistories.happened)
     violations = [
         f"{checker.__name__}: {text}"
-        for checker in (MessageHistories, LaneRules)
+        for checker in CHECKERS
         for text in _violations(checker, unit)
     ]
     return UnitResult(

@@ -120,9 +120,7 @@ def _set_arm(event: event_pb2.Event, payload: EventPayload) -> None:
         case Lifecycle():
             event.lifecycle.CopyFrom(_lifecycle(payload))
         case Diagnostic():
-            event.diagnostic.CopyFrom(
-                event_pb2.DiagnosticEvent(source=name(payload.source), text=cut(payload.text, MAX_ERROR_TEXT_BYTES))
-            )
+            event.diagnostic.CopyFrom(_diagnostic(payload))
         case QueueChange():
             event.queue.CopyFrom(
                 event_pb2.QueueEvent(
@@ -194,3 +192,28 @@ def _lifecycle(change: Lifecycle) -> event_pb2.LifecycleEvent:
         provider=name(change.provider),
         model=name(change.model),
     )
+
+
+def _diagnostic(payload: Diagnostic) -> event_pb2.DiagnosticEvent:
+    found = payload.diagnosis
+    line = event_pb2.DiagnosticEvent(source=name(payload.source), text=cut(payload.text, MAX_ERROR_TEXT_BYTES))
+    if found is not None:
+        line.diagnosis.CopyFrom(
+            event_pb2.SessionDiagnosis(
+                event=found.event,
+                reason=found.reason,
+                classification=found.classification,
+                state=found.state,
+                age=duration(found.age_s),
+                last_progress_age=duration(found.progress_age_s),
+                last_progress_reason=found.progress_reason,
+                queue_depth=int32(found.queue_depth),
+                active_work=found.work,
+                tool_name=name(found.tool_name),
+                call_id=name(found.call_id),
+                tool_age=duration(found.tool_age_s) if found.call_id else None,
+                action=found.action,
+                outcome=found.outcome,
+            )
+        )
+    return line

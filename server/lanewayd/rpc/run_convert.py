@@ -3,6 +3,7 @@
 from google.protobuf import duration_pb2
 
 from laneway.v1 import agent_pb2, run_pb2, session_pb2
+from lanewayd.errors import ErrorCode
 from lanewayd.messages import valid_text
 from lanewayd.records import Run, RunState, Session
 from lanewayd.rpc.convert import int32, int64, name, payloads, run_error, run_state, timestamp, usage
@@ -17,6 +18,7 @@ _WAIT_ENDS = {
     RunState.CANCELLED: (agent_pb2.WAIT_STATUS_TIMEOUT, agent_pb2.TIMEOUT_KIND_CANCELLED),
     RunState.TIMED_OUT: (agent_pb2.WAIT_STATUS_TIMEOUT, agent_pb2.TIMEOUT_KIND_RUN_DEADLINE),
 }
+_GIVEN_UP = (ErrorCode.RUN_STALLED.value, ErrorCode.RECOVERY_EXHAUSTED.value)
 
 
 def agent_response(accepted: AcceptedMessage) -> run_pb2.AgentResponse:
@@ -86,7 +88,20 @@ def wait_response(result: WaitResult) -> agent_pb2.WaitResponse:
         output=struct_of(run.output_json, MAX_OUTPUT_BYTES),
         usage=usage(run.usage),
         merged_into_run_id=_merged_into(run),
+        liveness=_liveness(run, is_stalled=result.is_stalled),
     )
+
+
+def _liveness(run: Run, *, is_stalled: bool) -> agent_pb2.Liveness:
+    """As the field of WaitResponse says it."""
+    if run.state in (RunState.QUEUED, RunState.MERGED):
+        return agent_pb2.LIVENESS_PAUSED
+    if run.state is RunState.RUNNING:
+        return agent_pb2.LIVENESS_BLOCKED if is_stalled else agent_pb2.LIVENESS_WORKING
+    if run.state in (RunState.SUCCEEDED, RunState.CANCELLED):
+        return agent_pb2.LIVENESS_WORKING
+    is_given_up = run.error is not None and run.error.reason in _GIVEN_UP
+    return agent_pb2.LIVENESS_ABANDONED if is_given_up else agent_pb2.LIVENESS_BLOCKED
 
 
 def abort_response(receipt: AbortReceipt) -> agent_pb2.AbortResponse:

@@ -17,7 +17,7 @@ from lanewayd.loop.limits import Budget, remaining_budget_s
 from lanewayd.loop.route import Route, RouteParts
 from lanewayd.loop.tool_calls import ToolBatch
 from lanewayd.loop.turn import ModelTurn
-from lanewayd.messages import RunError, Usage, UserMessage
+from lanewayd.messages import RunError, ToolCall, Usage, UserMessage
 from lanewayd.models.candidates import Candidate
 from lanewayd.prompt.system_prompt import system_prompt
 from lanewayd.records import RunRequest, ToolCallRow, ToolCallState
@@ -30,7 +30,7 @@ from lanewayd.runs.outcome import Outcome, failed, finished
 from lanewayd.runs.recorder import RunRecorder
 from lanewayd.store.interface import Started
 from lanewayd.telemetry.traces import RunTrace
-from lanewayd.tools.interface import PreparedCall, Toolset
+from lanewayd.tools.interface import PreparedCall, SelfLimited, Toolset
 from lanewayd.transcript.context import Standing, standing_of
 from lanewayd.transcript.lock import HeldLock
 
@@ -112,6 +112,13 @@ class Execution:
         if end.messages:
             self._with.contexts.keep(run.session_id, self._recorder.last_entry_id, self._context.grown(end.messages))
         return _outcome_of(end, run.request)
+
+    def tool_limit_s(self, call: ToolCall) -> float:
+        """After so long its tool ends the call by itself; 0 = it does not."""
+        prepared = self._toolset.prepare(call)
+        if not isinstance(prepared, PreparedCall) or not isinstance(prepared.tool, SelfLimited):
+            return 0.0
+        return prepared.tool.limit_s(prepared.arguments)
 
     async def close(self) -> None:
         """Give the session lock back. Idempotent."""

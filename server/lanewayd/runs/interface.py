@@ -77,6 +77,8 @@ class WaitResult:
     outcome: WaitOutcome
     run: Run
     pending_error: RunError | None = None
+    is_stalled: bool = False
+    """The run is at work and does not get on."""
 
 
 @dataclass(frozen=True, slots=True)

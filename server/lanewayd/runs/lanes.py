@@ -137,6 +137,26 @@ class LaneBook:
         is_left = self._sessions or self._sessions_of or self._lanes or self._gate_holder or self._gate_queue
         return not (is_left or self._queued or self._active)
 
+    def active_tickets(self) -> list[tuple[Ticket, int]]:
+        """Each started run that was not released, with the number of runs that wait behind it."""
+        sessions = self._sessions.values()
+        return [(each.active, len(each.waiting)) for each in sessions if each.active is not None]
+
+    def overdue(self) -> list[tuple[Ticket, int]]:
+        """First runs of sessions that could start and have not been, with the number of runs that wait in each; none
+        after `admit`."""
+        return [
+            (session.first, len(session.waiting))
+            for session in self._sessions.values()
+            if session.waiting and session.active is None and self._may_start(session.first, session)
+        ]
+
+    def _may_start(self, ticket: Ticket, session: _Session) -> bool:
+        lane = self._lanes[ticket.lane]
+        is_held_back = ticket.run_id in session.held or (ticket.is_gated and self._gate_holder is not None)
+        has_turn = self._tenant_width is None or self._active[ticket.tenant] < self._tenant_width
+        return not is_held_back and has_turn and lane.active < lane.width
+
     def lanes(self) -> list[tuple[str, int, int, int]]:
         """(name, width, active, queued) of the configured lanes and of those in use, by name."""
         rows = {name: (name, width, 0, 0) for name, width in self._widths.items()}

@@ -21,6 +21,8 @@ class StopCause(StrEnum):
     ABORT = "abort"
     DEADLINE = "deadline"
     DRAIN = "drain"
+    STALLED = "stalled"
+    """It made no progress (spec 02, 8.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,18 @@ def failed_inside() -> Outcome:
 def aborted(stop_reason: str) -> Outcome:
     """Somebody stopped the run."""
     return Outcome(RunState.CANCELLED, stop_reason)
+
+
+def stalled(silent_in: str) -> Outcome:
+    """The run was stopped for its silence; `silent_in` says for how long and in what."""
+    return failed(
+        RunError(
+            ErrorCode.RUN_STALLED.value,
+            f"the run was stopped after {silent_in} without any progress; send the message again, or raise the limits"
+            " in [diagnostics]",
+            retryable=True,
+        )
+    )
 
 
 def deadline_passed(timeout_s: float) -> Outcome:

@@ -29,6 +29,7 @@ from lanewayd.messages import (
 )
 from lanewayd.models.candidates import Candidate
 from lanewayd.records import EntryKind, NewEntry, RunState, ToolCallRow, ToolCallState
+from lanewayd.runs.activity import Activity
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.model_trace import SOURCE as MODELS
 from lanewayd.runs.model_trace import ModelTrace
@@ -48,13 +49,17 @@ NO_CHANGE = RunChange()
 class RunRecorder:
     """Implements loop.interface.Recorder over a run's log."""
 
-    def __init__(self, started: Started, log: RunLog, collaborators: Collaborators) -> None:
+    def __init__(
+        self, started: Started, log: RunLog, collaborators: Collaborators, *, activity: Activity | None = None
+    ) -> None:
+        """`activity`: hears of each sign of life; None = nobody looks."""
         run = self._run = started.run
         self._log = log
         self._clock = collaborators.clock
         self._ids = collaborators.ids
         self._watches = collaborators.watches
         self._model_trace = ModelTrace(run.request)
+        self._activity = activity or Activity(collaborators.clock)
         self._has_pending_error = False
         self._started_s = self._clock.monotonic()
         self._message = OpenMessage(
@@ -102,6 +107,7 @@ class RunRecorder:
     # --- what the loop tells (loop.interface.Recorder) ---------------------------------------------------------------
 
     def calling(self, candidate: Candidate, *, instead_of: RunError | None, attempt: int) -> None:
+        self._activity.calls_model()
         self._announce(candidate, instead_of, attempt)
         if self._run.request.trace and (line := self._model_trace.line(candidate, instead_of)):
             self._append(Diagnostic(MODELS, line))
@@ -123,10 +129,12 @@ class RunRecorder:
         self._pend(instead_of)
 
     def text(self, content_index: int, text: str) -> None:
+        self._activity.progressed("text")
         self._got_over_error()
         self._message.show(False, content_index, valid_text(text))
 
     def reasoning(self, content_index: int, text: str) -> None:
+        self._activity.progressed("reasoning")
         self._got_over_error()
         self._message.show(True, content_index, valid_text(text))
 
@@ -134,6 +142,7 @@ class RunRecorder:
         self._message.flush()
 
     def message_ended(self, message: AssistantMessage) -> None:
+        self._activity.answered()
         self.block_ended()
         self._got_over_error()
         entry_id = self._ids.entry()
@@ -172,6 +181,7 @@ class RunRecorder:
         self._spending.fail(usage)
 
     def retry(self, error: RunError, *, attempt: int, delay_s: float) -> None:
+        self._activity.is_alive()
         self._spending.void()
         self._append(
             Lifecycle(
@@ -189,6 +199,7 @@ class RunRecorder:
         self._pend(error)
 
     async def launch(self, calls: Sequence[ToolCall], *, durable: bool) -> None:
+        self._activity.launched(calls)
         if not durable:
             # No effect of a call without its message in the transcript: after a power cut nobody would know of it.
             await self._log.stored()
@@ -198,9 +209,11 @@ class RunRecorder:
             await self._log.stored()
 
     def tool_update(self, call: ToolCall, text: str) -> None:
+        self._activity.progressed("tool_output")
         self._append(self._calls.update(call, text))
 
     def tool_finished(self, call: ToolCall, result: ToolResult, *, duration_s: float, really_ran: bool) -> None:
+        self._activity.came_back(call)
         finished = self._calls.finish(call, result, duration_s=duration_s)
         got_on = really_ran and result.outcome is not ToolOutcome.ABORTED
         self._append(*finished.events, change=RunChange(tool_calls=tuple(finished.rows), got_on=got_on))
@@ -212,10 +225,15 @@ class RunRecorder:
     async def inject(self, injections: Sequence[Injection]) -> tuple[str, ...]:
         """Take in messages that wait for the run; the ids of those that were. Raises ClaimLost."""
         taken = await self._log.inject(injections)
+        self._activity.progressed("steered")
         for injection in injections:
             if injection.run_id in taken:
                 self._last_entry_id = injection.entry.entry_id
         return taken
+
+    def tell(self, diagnostic: Diagnostic) -> None:
+        """A line about the run itself, as part of its log."""
+        self._append(diagnostic)
 
     # --- closing -----------------------------------------------------------------------------------------------------
 
@@ -230,7 +248,7 @@ class RunRecorder:
 
     def reopen(self) -> None:
         """The end was refused: the run goes on."""
-        self._is_closed = False
+        self._is_closed = self._activity.has_ended = False
 
     def close(self, outcome: Outcome) -> None:
         """Append the end: text in progress as a message, a result for every open call, the terminal event - one change.
@@ -259,6 +277,7 @@ class RunRecorder:
             ),
         )
         self._is_closed = True
+        self._activity.ended()
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

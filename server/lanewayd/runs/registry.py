@@ -117,7 +117,7 @@ class RunRegistry:
         if run.state.is_ended:
             return WaitResult(WaitOutcome.ENDED, run)
         outcome = WaitOutcome.DRAINING if self._watches.is_leaving else WaitOutcome.EXPIRED
-        return WaitResult(outcome, run, watch.pending_error)
+        return WaitResult(outcome, run, watch.pending_error, watch.is_stalled)
 
     async def abort_run(self, tenant: str, run_id: str, *, stop_reason: str, reason: str) -> AbortReceipt:
         """Abort one run (D-20). Raises RUN_NOT_FOUND; an ended run is an empty receipt."""

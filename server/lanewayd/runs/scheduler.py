@@ -4,6 +4,7 @@ the LaneBook that decides."""
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from lanewayd.clock import TimerHandle
 from lanewayd.errors import LanewayError
@@ -22,6 +23,15 @@ GATE_LIMIT_S = 30.0
 """A run with one charge holds the recovery gate no longer than this (D-2)."""
 LONG_WAIT_S = 2.0
 """A run that waited for its turn at least so long is logged (R-2.14)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """A run that was started by the lanes, until it gives its place back."""
+
+    number: int
+    """Another one for each dispatch of this process."""
+    began_s: float
 
 
 class Scheduler:
@@ -44,11 +54,13 @@ class Scheduler:
         self._quiet_times = QuietTimes(collaborators.clock, let_go=self._let_go)
         self._make_supervision = supervision
         self._supervisions: dict[str, Supervision] = {}
+        self._dispatches: dict[str, Dispatch] = {}
         self._recovered: dict[str, Run] = {}
         self._attached: dict[str, dict[str, Run]] = {}
         """Host -> messages that wait to go into it, by run id, in the order in which they came."""
         self._gate_timers: dict[str, TimerHandle] = {}
         self._group: asyncio.TaskGroup | None = None
+        self._dispatched = 0
         self._is_admitting = False
         self._is_leaving = False
         self._leave = asyncio.Event()
@@ -64,6 +76,30 @@ class Scheduler:
     def executing(self) -> int:
         """Runs under supervision."""
         return len(self._supervisions)
+
+    def dispatch(self, run_id: str) -> "Dispatch | None":
+        """What became of a run that the lanes count as started; None = nobody has it."""
+        return self._dispatches.get(run_id)
+
+    def supervision(self, run_id: str) -> Supervision | None:
+        """Who supervises the run; None = nobody, or not yet."""
+        return self._supervisions.get(run_id)
+
+    def give_up(self, run_id: str) -> None:
+        """Take its place and its session from a run that does not let them go."""
+        supervision = self._supervisions.get(run_id)
+        if supervision is not None:
+            supervision.give_up()
+        elif run_id not in self._dispatches:
+            self._book.release(run_id)
+
+    def overdue(self) -> list[tuple[Ticket, int]]:
+        """See LaneBook.overdue; nothing is while no run may start at all."""
+        return self._book.overdue() if self._is_admitting else []
+
+    def pump(self) -> None:
+        """Start whatever may start."""
+        self._admit(None)
 
     async def serve(self) -> None:
         """Supervise runs until `leave`; returns when none is left under supervision."""
@@ -189,6 +225,8 @@ class Scheduler:
             self._idle.clear()
             self._metrics.lane_queued(ticket.lane, ticket.priority.name.lower(), -1)
             self._metrics.lane_active(ticket.lane, ticket.priority.name.lower(), 1)
+            self._dispatched += 1
+            self._dispatches[ticket.run_id] = Dispatch(self._dispatched, self._clock.monotonic())
             self._group.create_task(self._dispatch(ticket, run), name=f"supervise {ticket.run_id}")
 
     async def _dispatch(self, ticket: Ticket, at_hand: Run | None) -> None:
@@ -210,6 +248,7 @@ class Scheduler:
             await self._settle_failed(ticket)
         finally:
             self._supervisions.pop(run_id, None)
+            self._dispatches.pop(run_id, None)
             self._attached.pop(run_id, None)
             timer = self._gate_timers.pop(run_id, None)
             if timer is not None:

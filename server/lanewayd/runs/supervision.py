@@ -11,14 +11,16 @@ from typing import Any
 
 from lanewayd.clock import TimerHandle
 from lanewayd.errors import ClaimLost, CollectionChanged, RunNotStartable, StoreUnavailable
+from lanewayd.events import Diagnostic
 from lanewayd.loop.interface import Parked
 from lanewayd.loop.limits import remaining_budget_s
-from lanewayd.messages import UserMessage
+from lanewayd.messages import ToolCall, UserMessage
 from lanewayd.records import Run, RunState
+from lanewayd.runs.activity import Activity
 from lanewayd.runs.backoff import Backoff
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.execution import Execution
-from lanewayd.runs.outcome import Outcome, StopCause, aborted, deadline_passed, failed_inside
+from lanewayd.runs.outcome import Outcome, StopCause, aborted, deadline_passed, failed_inside, stalled
 from lanewayd.runs.recorder import RunRecorder
 from lanewayd.runs.runlog import RunLog
 from lanewayd.runs.settling import Settling
@@ -30,6 +32,9 @@ from lanewayd.telemetry.traces import RunFacts, RunTrace
 logger = logging.getLogger(__name__)
 
 Work = asyncio.Task[Outcome | Parked | None]
+
+_LEFT_BEHIND: set[Work] = set()
+"""Work of runs that were given up: it goes on somewhere, and can write nothing any more."""
 
 
 class Supervision:
@@ -56,12 +61,20 @@ class Supervision:
         self._said: UserMessage | None = None
         self.steering = Steering(collaborators)
         """Messages that wait to go into the run; the scheduler puts them there."""
+        self.activity: Activity | None = None
+        """What the run is up to; None until it has been started."""
+        self._recorder: RunRecorder
+        self._execution: Execution
+        self._log: RunLog
         self._work: Work | None = None
         self._unwind_limit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._left = asyncio.Event()
+        self._given_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timers: list[TimerHandle] = []
 
     def stop(self, cause: StopCause, stop_reason: str = "") -> None:
-        """Stop the run; the first cause stands. Harmless when the work is done."""
+        """Stop the run; the first cause stands. Harmless when the work is done. `stop_reason`: of a stalled run, how
+        long it was silent and in what."""
         if self._cause is not None:
             return
         self._cause, self._stop_reason = cause, stop_reason
@@ -69,49 +82,90 @@ class Supervision:
         if self._work is not None:
             self._work.cancel()
 
+    def give_up(self) -> None:
+        """Write the end now, and leave what does not let go behind: its session is free for the next run."""
+        self._end_unwinding()
+        if not self._given_up.done():
+            self._given_up.set_result(None)
+
+    async def gone(self) -> None:
+        """Return when nothing of the run is at work any more and its end is written."""
+        await self._left.wait()
+
+    @property
+    def is_behind(self) -> bool:
+        """What it has written is not stored yet."""
+        return self.activity is not None and self._log.is_behind
+
+    def tool_limit_s(self, call: ToolCall) -> float:
+        """After so long the tool ends the call by itself; 0 = it does not."""
+        return self._execution.tool_limit_s(call)
+
+    def tell(self, diagnostic: Diagnostic) -> None:
+        """A line about the run, into its log; nothing when that has ended."""
+        if self.activity is not None:
+            self._recorder.tell(diagnostic)
+
     async def supervise(self) -> None:
         """Return when the run has ended or was handed over, and nothing of it is left at work."""
-        started = await self._start()
-        if started is not None:
-            with self._with.telemetry.run(_facts_of(started.run)) as trace:
-                await self._supervise_started(started, trace)
+        try:
+            started = await self._start()
+            if started is not None:
+                with self._with.telemetry.run(_facts_of(started.run)) as trace:
+                    await self._supervise_started(started, trace)
+        finally:
+            self._left.set()
 
     async def _supervise_started(self, started: Started, trace: RunTrace) -> None:
         self._trace = trace
         run = started.run
-        log = RunLog(run, store=self._with.store, clock=self._with.clock)
-        recorder = RunRecorder(started, log, self._with)
+        self._log = log = RunLog(run, store=self._with.store, clock=self._with.clock)
+        activity = Activity(self._with.clock)
+        self._recorder = recorder = RunRecorder(started, log, self._with, activity=activity)
         self.steering.write_to(recorder)
         execution = Execution(started, recorder, self._with, trace, said=self._said, steering=self.steering)
+        self._execution, self.activity = execution, activity
         async with asyncio.TaskGroup() as group:
             group.create_task(log.pump(), name=f"log {run.run_id}")
             try:
-                await self._work_to_end(run, execution, recorder, log, group)
+                await self._work_to_end(run, execution, recorder, log)
             finally:
                 log.close()
                 await execution.close()
 
-    async def _work_to_end(
-        self, run: Run, execution: Execution, recorder: RunRecorder, log: RunLog, group: asyncio.TaskGroup
-    ) -> None:
+    async def _work_to_end(self, run: Run, execution: Execution, recorder: RunRecorder, log: RunLog) -> None:
         self._arm_deadline(run)
-        work = self._begin(execution.work, group)
+        work = self._begin(execution.work)
         try:
             while not await self._ends(run, execution, recorder, log, work):
-                work = self._begin(execution.go_on, group)
+                work = self._begin(execution.go_on)
         except ClaimLost:
             logger.warning("run overtaken, its end is not ours to write", extra={"run_id": run.run_id})
         finally:
             for timer in self._timers:
                 timer.cancel()
-        if not work.done():
-            logger.error("run ended, but a tool does not let go", extra={"run_id": run.run_id})
-            self._on_slot_free(run.run_id)
-            await asyncio.wait({work})
+            await self._until_gone(run)
 
-    def _begin(self, work: Callable[[], Awaitable[Outcome]], group: asyncio.TaskGroup) -> "Work":
-        """A task for a part of the run's work; cancelled at once when the run has been stopped meanwhile."""
-        task = self._work = group.create_task(_contained(work, self._run.run_id), name=f"run {self._run.run_id}")
+    async def _until_gone(self, run: Run) -> None:
+        """Return when nothing of the run is at work, or it was given up."""
+        work = self._work
+        if work is None or work.done():
+            return
+        if not work.cancelling():
+            work.cancel()  # the supervisor itself was stopped, or another process has the run
+        logger.error("run ended, but a tool does not let go", extra={"run_id": run.run_id})
+        self._on_slot_free(run.run_id)
+        futures: list[asyncio.Future[Any]] = [work, self._given_up]
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            logger.error("what is left of a run was given up", extra={"run_id": run.run_id})
+            _LEFT_BEHIND.add(work)
+            work.add_done_callback(_LEFT_BEHIND.discard)
+
+    def _begin(self, work: Callable[[], Awaitable[Outcome]]) -> "Work":
+        """A task for a part of the run's work; cancelled at once when the run has been stopped meanwhile. No group owns
+        it: it may have to be left behind."""
+        task = self._work = asyncio.create_task(_contained(work, self._run.run_id), name=f"run {self._run.run_id}")
         if self._cause is not None:
             task.cancel()
         return task
@@ -153,6 +207,8 @@ class Supervision:
             return aborted(self._stop_reason)
         if self._cause is StopCause.DEADLINE:
             return deadline_passed(run.request.timeout_s)
+        if self._cause is StopCause.STALLED:
+            return stalled(self._stop_reason)
         return failed_inside()
 
     async def _gone_or_unwinding(self, work: "Work") -> None:

@@ -16,6 +16,8 @@ class Watch:
     ended: Run | None = None
     """The run as it ended."""
     pending_error: RunError | None = None
+    is_stalled: bool = False
+    """Liveness has found it so, and it has not got on since."""
     waiters: set["asyncio.Future[None]"] = field(default_factory=set)
 
 
@@ -48,6 +50,12 @@ class RunWatches:
         watch = self._watches.get(run_id)
         if watch is not None:
             watch.pending_error = error
+
+    def set_stalled(self, run_id: str, is_stalled: bool) -> None:
+        """Whether the run gets on."""
+        watch = self._watches.get(run_id)
+        if watch is not None:
+            watch.is_stalled = is_stalled
 
     def close(self, run: Run) -> None:
         """The run has ended, as it is given: wake all who wait. Idempotent."""

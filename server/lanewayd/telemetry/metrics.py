@@ -129,6 +129,12 @@ class Metrics:
         """A run that another process had started was dispatched again."""
         self._recovered.add(1)
 
+    def session_diagnosed(self, event: str, reason: str) -> None:
+        """Liveness has told of a session: `session.stalled` and the like, and why."""
+        tally = self._diagnosed.get(event)
+        if tally is not None:
+            tally.add(1, reason)
+
     # --- events and store --------------------------------------------------------------------------------------------
 
     def subscribers(self, change: int) -> None:
@@ -236,6 +242,10 @@ class Metrics:
         self._accepted = _total(meter, names.RUNS_ACCEPTED, "{run}", Tally(names.LANE, names.PRIORITY))
         self._ended = _total(meter, names.RUNS_ENDED, "{run}", Tally(names.STATUS, names.STOP_REASON))
         self._recovered = _total(meter, names.RUNS_RECOVERED, "{run}", Tally())
+        self._diagnosed = {
+            event: _total(meter, f"{names.OWN}.{event}", "{session}", Tally(names.REASON))
+            for event in (names.LONG_RUNNING, names.STALLED, names.STUCK)
+        }
         self._subscribers = _current(meter, names.SUBSCRIBERS, "{subscription}", Tally())
         self._events = _total(meter, names.EVENTS_APPENDED, "{event}", Tally())
         self._audit_dropped = _total(meter, names.AUDIT_DROPPED, "{record}", Tally())

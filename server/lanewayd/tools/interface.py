@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from lanewayd.messages import ToolCall, ToolOutcome, ToolSpec
 
@@ -56,6 +56,14 @@ class Tool(Protocol):
 
         When its task is cancelled the tool ends everything it started (within 2 s) and lets CancelledError out.
         """
+
+
+@runtime_checkable
+class SelfLimited(Protocol):
+    """A tool that ends its calls by itself after some time: until then their silence means nothing."""
+
+    def limit_s(self, arguments: dict[str, Any]) -> float:
+        """Of a call with these arguments; 0 = none."""
 
 
 @dataclass(frozen=True, slots=True)

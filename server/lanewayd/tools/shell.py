@@ -90,6 +90,10 @@ class ExecTool:
     def is_sequential(self) -> bool:
         return False
 
+    def limit_s(self, arguments: dict[str, Any]) -> float:
+        """Implements tools.interface.SelfLimited."""
+        return min(float(arguments.get("timeoutSeconds", self._default_timeout_s)), _MAX_TIMEOUT_S)
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         overrides, refused = split_overrides(arguments.get("env") or {})
         notes = [f"[not set, because exec does not accept them: {', '.join(refused)[:400]}]"] if refused else []
@@ -116,7 +120,7 @@ class ExecTool:
         return _result(output, end, command, notes, result_limit_chars(context.context_window_tokens))
 
     def _command(self, arguments: dict[str, Any], context: ToolContext, overrides: Mapping[str, str]) -> ChildCommand:
-        timeout_s = min(float(arguments.get("timeoutSeconds", self._default_timeout_s)), _MAX_TIMEOUT_S)
+        timeout_s = self.limit_s(arguments)
         home = self._environment.get("HOME", str(context.workspace))
         workdir = str(arguments.get("workdir") or ".")
         if workdir == "~" or workdir.startswith("~/"):

@@ -10,7 +10,7 @@ from typing import Any
 
 from lanewayd.messages import ToolCall, ToolOutcome, ToolSpec
 from lanewayd.tools.arguments import ArgumentCheck, ArgumentsRefused
-from lanewayd.tools.interface import PreparedCall, Tool, ToolContext, ToolResult
+from lanewayd.tools.interface import PreparedCall, SelfLimited, Tool, ToolContext, ToolResult
 from lanewayd.tools.result_limits import NO_OUTPUT, limit_result, result_limit_chars
 from lanewayd.tools.terminal_text import without_nul
 
@@ -45,6 +45,9 @@ class LimitedTool:
     @property
     def is_sequential(self) -> bool:
         return self._tool.is_sequential
+
+    def limit_s(self, arguments: dict[str, Any]) -> float:
+        return self._tool.limit_s(arguments) if isinstance(self._tool, SelfLimited) else 0.0
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         result: ToolResult | None = await self._tool.run(arguments, context)

@@ -131,6 +131,8 @@ class LaneRules(RuleBasedStateMachine):
         """`came_before`: it waited elsewhere, and so many of those that wait now came after it."""
         self.given += 1
         place = self.given - came_before - 0.5 if came_before else self.given
+        if is_first:
+            place = -self.given  # interrupted: it came before all that wait
         ticket = Ticket(f"run {self.given}", tenant, session_key, lane, priority, is_gated, is_held, int(place * 2))
         if is_held:
             self.held.add(ticket.run_id)

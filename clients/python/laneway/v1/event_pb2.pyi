@@ -383,13 +383,47 @@ class ChatEvent(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class SessionDiagnosis(_message.Message):
+    __slots__ = ("event", "reason", "classification", "state", "age", "last_progress_age", "last_progress_reason", "queue_depth", "active_work", "tool_name", "call_id", "tool_age", "action", "outcome")
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    CLASSIFICATION_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    LAST_PROGRESS_AGE_FIELD_NUMBER: _ClassVar[int]
+    LAST_PROGRESS_REASON_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_WORK_FIELD_NUMBER: _ClassVar[int]
+    TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_AGE_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    event: str
+    reason: str
+    classification: str
+    state: str
+    age: _duration_pb2.Duration
+    last_progress_age: _duration_pb2.Duration
+    last_progress_reason: str
+    queue_depth: int
+    active_work: str
+    tool_name: str
+    call_id: str
+    tool_age: _duration_pb2.Duration
+    action: str
+    outcome: str
+    def __init__(self, event: _Optional[str] = ..., reason: _Optional[str] = ..., classification: _Optional[str] = ..., state: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., last_progress_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., last_progress_reason: _Optional[str] = ..., queue_depth: _Optional[int] = ..., active_work: _Optional[str] = ..., tool_name: _Optional[str] = ..., call_id: _Optional[str] = ..., tool_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., action: _Optional[str] = ..., outcome: _Optional[str] = ...) -> None: ...
+
 class DiagnosticEvent(_message.Message):
-    __slots__ = ("source", "text")
+    __slots__ = ("source", "text", "diagnosis")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    DIAGNOSIS_FIELD_NUMBER: _ClassVar[int]
     source: str
     text: str
-    def __init__(self, source: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+    diagnosis: SessionDiagnosis
+    def __init__(self, source: _Optional[str] = ..., text: _Optional[str] = ..., diagnosis: _Optional[_Union[SessionDiagnosis, _Mapping]] = ...) -> None: ...
 
 class DeliveryEvent(_message.Message):
     __slots__ = ()

@@ -521,7 +521,9 @@ export type WaitResponse = Message<"laneway.v1.WaitResponse"> & {
   mergedIntoRunId: string;
 
   /**
-   * How healthy the run is. Unspecified until liveness is available.
+   * How healthy the run is. QUEUED and MERGED: PAUSED. RUNNING: WORKING, or BLOCKED once it has been found stalled.
+   * SUCCEEDED and CANCELLED: WORKING. FAILED and TIMED_OUT: BLOCKED, or ABANDONED for RUN_STALLED and
+   * RECOVERY_EXHAUSTED.
    *
    * @generated from field: laneway.v1.Liveness liveness = 16;
    */
@@ -1490,7 +1492,7 @@ export const TimeoutKindSchema: GenEnum<TimeoutKind> = /*@__PURE__*/
  */
 export enum Liveness {
   /**
-   * Not known; always, until liveness is available.
+   * Not known.
    *
    * @generated from enum value: LIVENESS_UNSPECIFIED = 0;
    */
