@@ -78,7 +78,7 @@ async def liveness(service: RunningService, run_id: str) -> str:
     return agent_pb2.Liveness.Name((await service.wait(run_id, 0)).liveness).removeprefix("LIVENESS_")
 
 
-async def test_a_silent_tool_is_told_of_ever_less_often_and_ends_its_run_after_a_quarter_of_an_hour(
+async def test_a_silent_tool_is_told_of_and_ends_its_run_after_a_quarter_of_an_hour(
     service: RunningService, model: ModelServer, clock: FakeClock, held: RecordingTool
 ) -> None:
     run_id = await at_work_with(service, model, "held", session_key="s")
