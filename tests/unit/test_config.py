@@ -280,8 +280,8 @@ def test_a_wrong_value_is_answered_with_name_place_and_expectation(
     [
         ("[store]\nurl = 'postgresql://u:secret@h/db'", "store.url"),
         ("[rpc]\ndebug_services = true", "rpc.debug_services"),
-        ("[rpc]\ndebug_services = true", "rpc.debug_services"),
     ],
+)
 def test_a_capability_that_has_not_landed_is_refused_as_such(tmp_path: Path, toml: str, name: str) -> None:
     text = refusal(tmp_path, toml)
     assert name in text
