@@ -48,11 +48,7 @@ class Histories:
 
 def _explore(unit: Unit) -> UnitResult:
     before = Counter(MessageHistories.happened)
-    violations = [
-        f"{checker.__name__}: {text}"
-        for checker in CHECKERS
-        for text in _violations(checker, unit)
-    ]
+    violations = [f"{checker.__name__}: {text}" for checker in CHECKERS for text in _violations(checker, unit)]
     return UnitResult(
         rounds=unit.rounds, counts=dict(Counter(MessageHistories.happened) - before), violations=violations
     )
