@@ -36,7 +36,8 @@ class _Sent:
 
 
 class KillModel(ModelServer):
-    """Messages are `<session> <number>`; give the script of a message in `scripts` before it is sent."""
+    """Messages are `<session> <number>`, one line; give the script of a message in `scripts` before it is sent. Of
+    messages that were collected the last one's holds."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -94,4 +95,9 @@ def _place(messages: list[dict[str, Any]]) -> Turn:
     at = max(index for index, message in enumerate(messages) if message["role"] == "user")
     content = messages[at]["content"]
     text = content if isinstance(content, str) else json.loads(json.dumps(content))[0]["text"]
-    return text, sum(message["role"] == "assistant" for message in messages[at:])
+    return last_said(text), sum(message["role"] == "assistant" for message in messages[at:])
+
+
+def last_said(text: str) -> str:
+    """The last message in what a user says in a run."""
+    return text.rpartition("\n")[2]

@@ -3,12 +3,12 @@ the model sent, what the tools did, and what Wait, GetRun and the transcript say
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fakes.server_process import ServerProcess
-from tests.processes.kill_model import KillModel
+from tests.processes.kill_model import KillModel, last_said
 from tests.processes.ledger_tools import LedgerLine, read_ledger
 from tests.processes.observers import Sightings, is_terminal
 
@@ -40,6 +40,21 @@ class Oracle:
         if waited.error.reason == "RECOVERY_EXHAUSTED":
             self._say(run_id, "was given up, though it did no harm")
         return waited
+
+    def check_said(self, entries: Iterable[session_pb2.Entry], states: Mapping[str, "run_pb2.RunState"]) -> None:
+        """Each message of `states`, given with the state of its run, stands once in the transcript; one whose run was
+        cancelled at most once."""
+        said = Counter(
+            line
+            for entry in entries
+            if entry.WhichOneof("body") == "user"
+            for part in entry.user.content
+            for line in part.text.splitlines()
+        )
+        for message, state in states.items():
+            is_well = said[message] == 1 or (said[message] == 0 and state == run_pb2.RUN_STATE_CANCELLED)
+            if not is_well:
+                self._say(message, f"was said {said[message]} times, its run is {run_pb2.RunState.Name(state)}")
 
     def check_ledger(self, entries: Iterable[session_pb2.Entry], ledger: Path) -> Counter[str]:
         """Effects outside against the transcript; how many results there were of each outcome."""
@@ -116,7 +131,13 @@ class Oracle:
             payload.SerializeToString() for payload in run.payloads
         ]:
             self._say(run_id, "has other payloads in GetRun than in Wait")
-        messages = [event.message.text for event in log if event.message.role == "assistant" and event.message.text]
+        if run.merged_into_run_id:
+            log_of_answer: Sequence[event_pb2.Event] = self.sightings.log(run.merged_into_run_id)
+        else:
+            log_of_answer = log
+        messages = [
+            event.message.text for event in log_of_answer if event.message.role == "assistant" and event.message.text
+        ]
         if waited.state == run_pb2.RUN_STATE_SUCCEEDED and [p.text for p in waited.payloads] != messages[-1:]:
             self._say(run_id, f"has the payloads {waited.payloads}, but said {messages}")
         if run.last_seq != len(log):
@@ -126,7 +147,9 @@ class Oracle:
         """After voiding, the deltas are what the model sent in the last try, byte for byte."""
         texts: dict[str, str] = {}
         void: set[str] = set()
-        ended: list[tuple[str, str]] = []
+        ended: list[tuple[str, int, str, str]] = []
+        """Message, number of the answer to it, message id, text."""
+        answers = 0
         for event in log:
             kind = event.WhichOneof("payload")
             if kind == "assistant":
@@ -137,15 +160,18 @@ class Oracle:
                 texts[piece.message_id] = so_far + piece.delta
             elif kind == "lifecycle" and event.lifecycle.void_message_id:
                 void.add(event.lifecycle.void_message_id)
+            elif kind == "message" and event.message.role == "user":
+                message, answers = last_said(event.message.text), 0
             elif kind == "message" and event.message.role == "assistant":
-                ended.append((event.message.message_id, event.message.text))
-        ended_ids = {message_id for message_id, _ in ended}
+                ended.append((message, answers, event.message.message_id, event.message.text))
+                answers += 1
+        ended_ids = {message_id for _, _, message_id, _ in ended}
         if ended_ids & void or texts.keys() - ended_ids - void:
             self._say(run_id, f"ended {ended_ids}, voided {void}, showed {set(texts)}")
         is_cancelled = bool(log) and log[-1].lifecycle.cancelled
-        for turn, (message_id, text) in enumerate(ended):
-            sent = self.model.sent[message, turn][-1].text if self.model.sent[message, turn] else None
-            is_cut = is_cancelled and turn == len(ended) - 1
+        for number, (asked, turn, message_id, text) in enumerate(ended, start=1):
+            sent = self.model.sent[asked, turn][-1].text if self.model.sent[asked, turn] else None
+            is_cut = is_cancelled and number == len(ended)
             is_right = sent is not None and (sent.startswith(text) if is_cut else sent == text)
             if not is_right or texts.get(message_id, "") != text:
                 self._say(run_id, f"turn {turn}: sent {sent!r}, streamed {texts.get(message_id)!r}, said {text!r}")

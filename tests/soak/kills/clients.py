@@ -12,7 +12,16 @@ from tests.soak.restarts import Restarts
 
 from laneway.v1 import agent_pb2, run_pb2
 
-_UNENDED = (run_pb2.RUN_STATE_QUEUED, run_pb2.RUN_STATE_RUNNING)
+_UNENDED = (run_pb2.RUN_STATE_QUEUED, run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_MERGED)
+_MODES = (
+    *[agent_pb2.QUEUE_MODE_FOLLOWUP] * 4,
+    *[agent_pb2.QUEUE_MODE_STEER] * 3,
+    *[agent_pb2.QUEUE_MODE_COLLECT] * 2,
+    agent_pb2.QUEUE_MODE_INTERRUPT,
+)
+"""What a message says of its queue: half of the messages of a burst find their session at work."""
+_COLLECTED_SHARE = 0.2
+"""Of the bursts: all but the first message are to be collected."""
 
 
 class Clients:
@@ -32,6 +41,7 @@ class Clients:
         self.answered: dict[str, int] = {}
         """Aborted runs -> lines in the ledger when the abort was answered."""
         self.aborts: Counter[str] = Counter()
+        self.dispositions: Counter[str] = Counter()
 
     def finish(self) -> None:
         """Begin nothing any more."""
@@ -43,7 +53,8 @@ class Clients:
         number = 0
         while not self._is_over:
             burst = []
-            for _ in range(chance.randint(1, 3)):
+            are_collected = chance.random() < _COLLECTED_SHARE
+            for _ in range(chance.randint(2, 4) if are_collected else chance.randint(1, 3)):
                 message = f"{session} {number}"
                 number += 1
                 self._model.scripts[message] = Script(
@@ -53,7 +64,8 @@ class Clients:
                     pieces=chance.randint(1, 12),
                     pace_s=chance.choice((0.0, 0.002)),
                 )
-                burst.append(await self._accept(session, message))
+                mode = agent_pb2.QUEUE_MODE_COLLECT if are_collected and burst else chance.choice(_MODES)
+                burst.append(await self._accept(session, message, mode))
             observers = [
                 group.create_task(
                     Observer(f"observer of {run_id}", self._sightings, self._server.channel, run_id=run_id).follow()
@@ -72,11 +84,12 @@ class Clients:
         """Effects that tools of the run have had."""
         return sum(line.run_id == run_id and line.what == "effect" for line in read_ledger(self._server.ledger))
 
-    async def _accept(self, session: str, message: str) -> str:
+    async def _accept(self, session: str, message: str, mode: "agent_pb2.QueueMode") -> str:
         request = agent_pb2.AgentRequest(
             message=message,
             session_key=session,
             model="mock/any",
+            queue_mode=mode,
             idempotency_key=f"key {message}",
             tools_allow=["ledger", "again"],
         )
@@ -84,6 +97,7 @@ class Clients:
             lambda: self._server.agent.Agent(request, wait_for_ready=True)
         )
         self.accepted[answer.run_id] = (message, request)
+        self.dispositions[run_pb2.Disposition.Name(answer.disposition).removeprefix("DISPOSITION_")] += 1
         return answer.run_id
 
     async def _abort(self, request: agent_pb2.AbortRequest) -> None:

@@ -1,8 +1,9 @@
 """Kills a server again and again under load, and proves afterwards that nothing was lost, doubled or shown wrongly.
 
-Clients keep eight sessions busy with runs that call tools; observers stay attached over all lives. Each life of the
-server ends by SIGKILL - after a number of observed events, or by its own hand at a chosen COMMIT - or, some of them, by
-a drain. Each restart is on the home as it is, or on the image of what was synced, as after a power cut.
+Clients keep eight sessions busy with messages in all four queue modes, whose runs call tools; observers stay attached
+over all lives. Each life of the server ends by SIGKILL - after a number of observed events, or by its own hand at a
+chosen COMMIT - or, some of them, by a drain. Each restart is on the home as it is, or on the image of what was synced,
+as after a power cut.
 
 A run that is killed three times without getting on is given up, and rightly so. Hence every third life lasts until all
 interrupted runs have got on: with it, no run may end RECOVERY_EXHAUSTED.
@@ -46,6 +47,7 @@ class Report:
     """Of the kills: restarts on the synced image."""
     drains: dict[str, int] = field(default_factory=dict)
     aborts: dict[str, int] = field(default_factory=dict)
+    dispositions: dict[str, int] = field(default_factory=dict)
     runs: int = 0
     events: int = 0
     effects: int = 0
@@ -200,11 +202,13 @@ class KillEngine:
 
     async def _check(self) -> None:
         states: Counter[str] = Counter()
+        ends: dict[str, run_pb2.RunState] = {}
         for run_id, (message, request) in self._clients.accepted.items():
             late = Observer(f"late observer of {run_id}", self._sightings, self._server.channel, run_id=run_id)
             await late.follow()
             waited = await self._oracle.check_run(run_id, message)
             states[run_pb2.RunState.Name(waited.state)] += 1
+            ends[message] = waited.state
             again = await self._server.agent.Agent(request)
             if again.run_id != run_id or not again.duplicate:
                 self._oracle.violations.append(f"{run_id}: its key now answers {again}")
@@ -214,7 +218,9 @@ class KillEngine:
             if self._clients.lines_of(run_id) != lines:
                 self._oracle.violations.append(f"{run_id} had effects after its abort was answered")
         entries = [entry async for entry in self._entries()]
+        self._oracle.check_said(entries, ends)
         report = self._report
+        report.dispositions = dict(self._clients.dispositions)
         report.outcomes = dict(self._oracle.check_ledger(entries, self._server.ledger))
         strangers = self._sightings.events.keys() - self._clients.accepted.keys()
         self._oracle.violations.extend(f"{run_id} was never acknowledged" for run_id in strangers)

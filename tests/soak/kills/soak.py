@@ -53,6 +53,7 @@ def _result_of(report: Report) -> UnitResult:
         "restarts on the synced image": report.power_cuts,
         **{f"drains by {way}": count for way, count in sorted(report.drains.items())},
         **dict(sorted(report.aborts.items())),
+        **{f"messages {name.lower()}": count for name, count in sorted(report.dispositions.items())},
         "runs": report.runs,
         **{f"runs {name.removeprefix('RUN_STATE_')}": count for name, count in sorted(report.states.items())},
         "events": report.events,
