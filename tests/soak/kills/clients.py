@@ -52,7 +52,7 @@ class Clients:
         chance = random.Random(f"{self._seed} {session}")
         number = 0
         while not self._is_over:
-            burst = []
+            burst: list[str] = []
             are_collected = chance.random() < _COLLECTED_SHARE
             for _ in range(chance.randint(2, 4) if are_collected else chance.randint(1, 3)):
                 message = f"{session} {number}"
