@@ -56,13 +56,16 @@ class InspectedServer(ServerProcess):
         }
 
     async def idle(self, lanes: Mapping[str, int] | None = None) -> None:
-        """Wait until no subscription is open and no run goes on or waits but so many in these lanes. Raises SoakFailed
+        """Wait until no subscription is open, no run goes on or waits but so many in these lanes, and no audit record
+        waits. Raises SoakFailed
         when something stays. What ended a moment ago still unwinds, hence the waiting."""
         began = time.monotonic()
         while True:
             status = await self.admin.GetStatus(admin_pb2.GetStatusRequest())
             busy = {lane.name: lane.active + lane.queued for lane in status.lanes if lane.active or lane.queued}
             if not status.subscribers and busy == (lanes or {}):
+                # What is asked for is written first: no record waits any more.
+                await self.admin.ListAuditRecords(admin_pb2.ListAuditRecordsRequest(page_size=1))
                 return
             if time.monotonic() - began > IDLE_S:
                 raise SoakFailed(f"after {IDLE_S} s {status.subscribers} subscriptions are open, busy lanes: {busy}")
