@@ -40,13 +40,14 @@ def check_transition(before: RunState, after: RunState) -> None:
 
 
 class Disposition(StrEnum):
-    """What accepting a message did to it. The other values of the contract come with their queue modes."""
+    """What accepting a message did to it."""
 
     STARTED = "started"
     QUEUED = "queued"
     STEERED = "steered"
     COLLECTED = "collected"
     INTERRUPTED_PREVIOUS = "interrupted_previous"
+    COMPLETED = "completed"
 
 
 class QueueMode(StrEnum):
@@ -150,6 +151,8 @@ class RunRequest:
     """Lines about what is decided for the run go into its log."""
     quiet_s: float = 0.0
     """Of a stored run that is collected: it waits until none has come for so long."""
+    begins_anew: bool = False
+    """The session is reset where the run starts: the model sees nothing of what came before."""
 
     @property
     def result_has_reasoning(self) -> bool:
@@ -167,6 +170,9 @@ class QueueChoice:
     cap: int | None = None
     drop: str = ""
     """A DropPolicy."""
+
+
+NO_CHOICE = QueueChoice()
 
 
 @dataclass(frozen=True, slots=True)

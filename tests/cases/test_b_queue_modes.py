@@ -65,6 +65,29 @@ async def test_b_038_a_stream_of_messages_is_answered_in_bounded_time_and_in_ord
         await check_idle(service)
 
 
+async def test_b_038_a_command_between_two_messages_is_done_at_once_and_they_keep_their_order(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    """Documented: a command is done when it comes, whatever waits before it."""
+    tool, clock = RecordingTool("rec", hold=True), FakeClock()
+    async with running_service(tmp_path / "home", model=model, tools=[tool], seams=Seams(clock=clock)) as service:
+        busy_run_id = await _busy(service, model, tool)
+        first = await _collect(service, "m1")
+        command = await _collect(service, "/queue cap:5")
+        second = await _collect(service, "m2")
+        assert command.disposition == run_pb2.DISPOSITION_COMPLETED
+        tool.calls[0].answer.set_result(DONE)
+        await service.wait(busy_run_id)
+        await clock.advance(0.5)
+        for run in (first, second):
+            assert (await service.wait(run.run_id)).state == SUCCEEDED
+        turn = said(model)[-1]
+        assert turn.index("m1") < turn.index("m2")
+        assert "/queue" not in turn
+        check_conversations(model)
+        await check_idle(service)
+
+
 async def test_b_038_messages_that_are_cancelled_while_they_are_held_leave_no_timer(
     tmp_path: Path, model: ModelServer
 ) -> None:

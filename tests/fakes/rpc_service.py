@@ -38,6 +38,7 @@ class FakeAnswer:
     disposition: str = "started"
     queue_position: int = 0
     duplicate: bool = False
+    reply: str = ""
 
 
 @dataclass

@@ -96,3 +96,30 @@ async def test_a_requested_abort_is_carried_out_by_the_next_start(make_server: M
     assert recovered.lifecycle.void_message_id == shown.assistant.message_id
     assert end.lifecycle.cancelled
     assert len(model.requests) == 1
+
+
+async def test_a_stop_that_was_acknowledged_survives_a_kill_and_is_answered_once(
+    make_server: MakeServer, model: ModelServer
+) -> None:
+    """Killed behind the commit that stops, before its caller hears of it."""
+    server = make_server(failpoint=Failpoint("after", "accept", nth=3))
+    await server.start()
+    model.answer(Answer([delta(content="half a "), asyncio.Event()]))
+    running = await server.accept("go", session_key="s")
+    await server.event(running.run_id, lambda event: event.WhichOneof("payload") == "assistant")
+    waiting = await server.accept("then this", session_key="s")
+    request = agent_pb2.AgentRequest(message="/stop", session_key="s", idempotency_key="stop")
+    with pytest.raises(grpc.aio.AioRpcError):
+        await server.agent.Agent(request)
+    await server.exited()
+    assert server.extras is not None
+    server.extras = replace(server.extras, failpoint=None)
+    await server.start()
+    for run in (running, waiting):
+        waited = await server.wait(run.run_id)
+        assert (waited.state, waited.stop_reason) == (CANCELLED, "stop_word")
+    later = await server.accept("next", session_key="s")
+    again = await server.agent.Agent(request)
+    assert (again.duplicate, again.disposition) == (True, run_pb2.DISPOSITION_COMPLETED)
+    assert again.reply == "The run at work is being stopped. 1 waiting message is cancelled."
+    assert (await server.wait(later.run_id)).state == run_pb2.RUN_STATE_SUCCEEDED

@@ -102,7 +102,8 @@ class LanewayClient:
         deadline_s: float | None = None,
     ) -> AsyncGenerator[event_pb2.Event, None]:
         """Hand over a message and read its run to the end: first `accepted`, then every event once and in order; the
-        last one is terminal (`laneway.positions.is_terminal`).
+        last one is terminal (`laneway.positions.is_terminal`). A command in a message (disposition COMPLETED) has no
+        run: `accepted` with its `reply` is all.
 
         `agent` and `subscribe` in one, with what they promise and raise; `deadline_s` is for the acceptance. A key that
         was used before replays its run from the start. Leaving the iteration leaves the run to the server: `abort` it
@@ -112,6 +113,8 @@ class LanewayClient:
         yield event_pb2.Event(
             run_id=accepted.run_id, session_key=accepted.session_key, agent_id=accepted.agent_id, accepted=accepted
         )
+        if not accepted.run_id:
+            return
         log = agent_pb2.SubscribeRequest(run_id=accepted.run_id, after_seq=0, verbose=verbose)
         async with aclosing(self.subscribe(log)) as events:
             async for event in events:

@@ -119,7 +119,7 @@ export class LanewayClient {
 
   /**
    * Hand over a message and read its run to the end: first `accepted`, then every event once and in order; the last one is
-   * terminal (`isTerminal`).
+   * terminal (`isTerminal`). A command in a message (disposition COMPLETED) has no run: `accepted` with its `reply` is all.
    *
    * `agent` and `subscribe` in one, with what they promise and throw; `deadlineMs` is for the acceptance. A key that was
    * used before replays its run from the start. Leaving the iteration leaves the run to the server: `abort` it if nobody
@@ -132,6 +132,7 @@ export class LanewayClient {
     const accepted = await this.agent(request, { signal, deadlineMs });
     const { runId, sessionKey, agentId } = accepted;
     yield create(EventSchema, { runId, sessionKey, agentId, payload: { case: "accepted", value: accepted } });
+    if (runId === "") return;
     const log = { target: { case: "runId", value: runId }, afterSeq: 0n } as const;
     yield* this.subscribe(verbose === undefined ? log : { ...log, verbose }, { signal });
   }

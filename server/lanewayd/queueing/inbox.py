@@ -47,7 +47,8 @@ def collectable(host: RunRequest, behind: Sequence[RunRequest]) -> int:
 
 def _asks_the_same(host: RunRequest, other: RunRequest) -> bool:
     """Nothing but the text differs in what a run obeys, and both go the same way."""
-    return _obeyed(host) == _obeyed(other) and not other.response_schema_json
+    is_plain = not other.response_schema_json and not other.begins_anew
+    return is_plain and _obeyed(host) == _obeyed(other)
 
 
 def _obeyed(request: RunRequest) -> tuple[object, ...]:

@@ -8,4 +8,5 @@ def can_join(host: RunRequest, message: RunRequest) -> bool:
     """Whether the run of `host` can take `message` in: it works with what it has, so the message may ask for nothing
     else, neither tools nor model nor an answer of its own form, and must come the same way. The limits of time and
     turns that it names go with the run of its own that it does not become."""
-    return options_of(host) == options_of(message) and not message.response_schema_json
+    is_plain = not message.response_schema_json and not message.begins_anew
+    return is_plain and options_of(host) == options_of(message)

@@ -52,7 +52,8 @@ class AgentHandlers:
     async def RunAgent(self, request: agent_pb2.AgentRequest, call: Call, send: Send) -> None:
         answer = agent_response(await self._accept(request, call))
         await send(accepted_event(answer))
-        await self._subscriptions.relay_run(answer.run_id, call, send)
+        if answer.run_id:  # else a command, which is answered
+            await self._subscriptions.relay_run(answer.run_id, call, send)
 
     async def Subscribe(self, request: agent_pb2.SubscribeRequest, call: Call, send: Send) -> None:
         await self._subscriptions.serve(request, call, send)

@@ -32,6 +32,7 @@ def agent_response(accepted: AcceptedMessage) -> run_pb2.AgentResponse:
         duplicate=accepted.duplicate,
         disposition=f"DISPOSITION_{accepted.disposition.upper()}",
         queue_position=int32(accepted.queue_position),
+        reply=valid_text(accepted.reply),
     )
 
 

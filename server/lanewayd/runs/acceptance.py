@@ -14,8 +14,9 @@ from typing import Protocol
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.loop.answer_schema import SchemaRefused, schema_of
 from lanewayd.messages import Attachment
+from lanewayd.queueing.directives import Directives, QueueDirective, read_directives, reply_to
 from lanewayd.queueing.modes import QueueDefaults
-from lanewayd.records import DEFAULT_AGENT, RunRequest
+from lanewayd.records import DEFAULT_AGENT, EntryKind, NewEntry, RunRequest
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.interface import NewAttachment, NewMessage
 from lanewayd.runs.model_of_message import ModelCatalog, ModelOfMessage
@@ -23,7 +24,8 @@ from lanewayd.runs.room import AcceptLimits, Room
 from lanewayd.runs.scheduler import Scheduler
 from lanewayd.sessions.keys import agent_of, canonical_key, normal_agent_id, one_off_key
 from lanewayd.sessions.reset import ResetMode, ResetRules
-from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
+from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector, TextCommand
+from lanewayd.transcript.entries import reset_body
 
 KEY_KEPT_FOR = timedelta(hours=24)
 
@@ -89,10 +91,12 @@ class Acceptance:
                 ErrorCode.DRAINING, "the server is leaving and takes no more messages; send it again", retry_after_s=1.0
             )
         key = _key_of(message)
+        said = _directives_of(message)
+        message = replace(message, message=said.text)
         try:
             session_key, agent_id = await self._session_of(message)
             await _check_schema(message.response_schema_json)
-            command = self._command(message, key, session_key, agent_id)
+            command = self._obeying(self._command(message, key, session_key, agent_id), said)
         except LanewayError:
             # What was accepted once is answered again, whatever the settings say by now (D-6).
             answer = await self._store.answer(message.tenant, key, self._clock.now()) if key else None
@@ -103,7 +107,7 @@ class Acceptance:
             self._room.taken(message.tenant),
             self._blobs.holding([file.blob_hash for file in message.attachments]),
         ):
-            if message.attachments and command.refusal is None:
+            if message.attachments and command.refusal is None and command.text_command is None:
                 command = await self._with_attachments(command, message.attachments)
             # A caller that goes away from here on changes nothing: the writer has the command before any later sweep.
             return await self._store.accept(command)
@@ -155,6 +159,22 @@ class Acceptance:
             is_interaction=_speaker(message) in ("", "external_user"),
             refusal=self._room.refusal(message.tenant),
         )
+
+    def _obeying(self, command: AcceptRun, said: Directives) -> AcceptRun:
+        """The command with what the text of its message says to the service."""
+        queue = said.queue or QueueDirective()
+        if not said.is_alone or command.request.attachments:
+            request = replace(command.request, begins_anew=said.resets)
+            return replace(command, request=request, said_queue=queue.choice, forgets_queue=queue.clears)
+        entry = NewEntry(self._ids.entry(), command.now, EntryKind.RESET, reset_body()) if said.resets else None
+        text_command = TextCommand(
+            partial(reply_to, said),
+            stops=said.stops,
+            reset_entry=entry,
+            queue=queue.choice,
+            clears_queue=queue.clears,
+        )
+        return replace(command, text_command=text_command, refusal=None)
 
     def _request(self, message: NewMessage, agent_id: str) -> RunRequest:
         """What the message asks for; what it leaves out is the agent's."""
@@ -212,6 +232,14 @@ async def _check_schema(schema_json: str) -> None:
     except SchemaRefused as refused:
         what = f"response_schema cannot be used: {refused}"
         raise FieldError(ErrorCode.FIELD_INVALID, "response_schema", what) from None
+
+
+def _directives_of(message: NewMessage) -> Directives:
+    """What a user says to the service. What other programs say is for the model, and so is a stop with files."""
+    if _speaker(message) not in ("", "external_user"):
+        return Directives(message.message)
+    said = read_directives(message.message, is_of_channel=bool(message.channel))
+    return Directives(message.message) if said.stops and message.attachments else said
 
 
 def _speaker(message: NewMessage) -> str:

@@ -94,7 +94,7 @@ class Auditing:
 
     def _accepted(self, command: AcceptRun, result: Accepted) -> None:
         scope = self._scope
-        if scope.pseudonyms is None or scope.messages is MessageAuditing.OFF:
+        if not result.run_id or scope.pseudonyms is None or scope.messages is MessageAuditing.OFF:
             return
         if scope.messages is MessageAuditing.DIRECT and not is_direct(result.session_key):
             return

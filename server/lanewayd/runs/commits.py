@@ -66,7 +66,7 @@ class CommitFeed:
 
 def _ended_by(result: Accepted | Appended | AbortRequested) -> tuple[Run, ...]:
     if isinstance(result, Accepted):
-        return result.dropped
+        return result.dropped if result.stopped is None else result.stopped.cancelled
     if isinstance(result, AbortRequested):
         return result.cancelled
     return (*result.settled, result.run) if result.run is not None else ()

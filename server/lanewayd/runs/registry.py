@@ -171,11 +171,16 @@ class RunRegistry:
         elif isinstance(result, Injected):
             self._merged(result.merged)
         elif isinstance(result, AbortRequested) and isinstance(command, RequestAbort):
-            self._ended_in_queue(result.cancelled)
-            for run_id in result.running:
-                self._scheduler.stop(run_id, StopCause.ABORT, command.stop_reason)
+            self._abort_requested(result, command.stop_reason)
+
+    def _abort_requested(self, result: AbortRequested, stop_reason: str) -> None:
+        self._ended_in_queue(result.cancelled)
+        for run_id in result.running:
+            self._scheduler.stop(run_id, StopCause.ABORT, stop_reason)
 
     def _accepted(self, result: Accepted) -> None:
+        if result.stopped is not None:
+            self._abort_requested(result.stopped, "stop_word")
         if result.run is None:
             return
         logger.info("run accepted", extra=_fields(result.run))

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from lanewayd.events import EventPayload, Lifecycle, LifecyclePhase, NewEvent, QueueChange, QueuePhase
 from lanewayd.messages import UserMessage, valid_text
 from lanewayd.queueing.inbox import DroppedMessages, WaitingMessage, collectable, collected_prompt
-from lanewayd.records import QueueMode, Run, RunState
+from lanewayd.records import EntryKind, NewEntry, QueueMode, Run, RunState
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.user_words import said, words_of
 from lanewayd.store.interface import StartRun
+from lanewayd.transcript.entries import reset_body
 
 MOST_COLLECTED = 100
 """Messages of one turn."""
@@ -59,13 +60,14 @@ def _opening(
     provider, _, model = run.request.model.partition("/")
     start = Lifecycle(LifecyclePhase.START, RunState.RUNNING.value, started_at=now, provider=provider, model=model)
     entry, message = said(words, collaborators.ids, now)
+    reset = NewEntry(collaborators.ids.entry(), now, EntryKind.RESET, reset_body())
     collected = QueueChange(QueuePhase.COLLECTED, host_run_id=run.run_id)
     events: list[EventPayload] = [start, *(collected for _ in members), message]
     command = StartRun(
         run.run_id,
         now,
         recovered=False,
-        entries=(entry,),
+        entries=(reset, entry) if run.request.begins_anew else (entry,),
         events=tuple(NewEvent(now, event) for event in events),
         collected=tuple(each.run_id for each in members),
         dropped_count=dropped_count,

@@ -49,6 +49,7 @@ from lanewayd.store.session_upkeep_commands import DropPastTranscript as DropPas
 from lanewayd.store.session_upkeep_commands import DropSession as DropSession
 from lanewayd.store.session_upkeep_commands import Unused as Unused
 from lanewayd.store.session_upkeep_commands import UnusedKind as UnusedKind
+from lanewayd.store.text_commands import TextCommand as TextCommand
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,19 @@ from datetime import datetime, timedelta
 from lanewayd.errors import LanewayError
 from lanewayd.events import NewEvent, StoredEvent
 from lanewayd.messages import Payload, RunError, Usage
-from lanewayd.records import FOLLOW_UPS, Adapt, NewEntry, QueueRules, Run, RunRequest, RunState, ToolCallRow
+from lanewayd.records import (
+    FOLLOW_UPS,
+    NO_CHOICE,
+    Adapt,
+    NewEntry,
+    QueueChoice,
+    QueueRules,
+    Run,
+    RunRequest,
+    RunState,
+    ToolCallRow,
+)
+from lanewayd.store.text_commands import TextCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +65,20 @@ class AcceptRun:
     begins a new one under its key. Pure. None: it never does."""
     is_interaction: bool = True
     """A user speaks: it keeps the session fresh."""
+    said_queue: QueueChoice = NO_CHOICE
+    """What the text of the message says of the queue, for itself."""
+    forgets_queue: bool = False
+    """What the session has chosen of the queue does not count for the message."""
+    text_command: TextCommand | None = None
+    """Set: the message is answered without a run, whose id and request are then not used."""
     refusal: LanewayError | None = None
     """Set: no new run may come in, so only a duplicate is answered, everything else with this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The stored answer. `run` is set when this command inserted it, and is None for a duplicate."""
+    """The stored answer. `run` is set when this command inserted it, and is None for a duplicate and for a message that
+    is answered without a run: its `run_id` is empty."""
 
     run_id: str
     accepted_at: datetime
@@ -75,6 +94,10 @@ class Accepted:
     """The running run that this message has marked to be aborted."""
     dropped: tuple[Run, ...] = ()
     """Queued runs that the cap has ended, for this one."""
+    reply: str = ""
+    """What answers a message without a run."""
+    stopped: "AbortRequested | None" = None
+    """What such a message has stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +128,8 @@ class Started:
     run: Run
     events: tuple[StoredEvent, ...]
     leaf_entry_id: str | None = None
-    """Where the session's transcript ended before the start's own entries, "" = it was empty; None without entries."""
+    """Where the session's transcript ended before the start's own entries, "" = it was empty, or is reset by them; None
+    without entries."""
     session_usage: Usage | None = None
     """What the session's runs that have ended have used; None = not read."""
     merged: tuple[Run, ...] = ()

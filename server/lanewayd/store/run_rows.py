@@ -126,6 +126,7 @@ def _rest_json(request: RunRequest) -> str:
             "reasoning": request.reasoning,
             "trace": request.trace,
             "quiet_s": request.quiet_s,
+            "begins_anew": request.begins_anew,
             "attachments": [asdict(attachment) for attachment in request.attachments],
         }
     )

@@ -113,6 +113,8 @@ async def send_and_follow(
     async with Connection(address, os.environ, may_start=True, say=view.notice) as connection:
         response = await connection.client.agent(request)
         view.accepted(response)
+        if not response.run_id:  # a command, which is answered
+            return ExitCode.OK
         following = asyncio.ensure_future(_follow(connection.client, response.run_id, view))
         interrupts = _Interrupts(connection.client, response.run_id, view, following)
         loop = asyncio.get_running_loop()

@@ -45,6 +45,9 @@ class RunView:
     def accepted(self, response: run_pb2.AgentResponse) -> None:
         """The message is durable."""
         note = ", sent before" if response.duplicate else ""
+        if not response.run_id:  # a command, which is answered
+            self._line(safe(response.reply), "")
+            return
         self._line(f"run {response.run_id} in session {safe(response.session_key)}{note}", "dim")
 
     def show(self, event: event_pb2.Event) -> None:

@@ -48,7 +48,7 @@ DISPOSITION_INTERRUPTED_PREVIOUS: Disposition
 DISPOSITION_COMPLETED: Disposition
 
 class AgentResponse(_message.Message):
-    __slots__ = ("run_id", "accepted_at", "session_key", "session_id", "agent_id", "duplicate", "disposition", "queue_position", "merged_into_run_id")
+    __slots__ = ("run_id", "accepted_at", "session_key", "session_id", "agent_id", "duplicate", "disposition", "queue_position", "merged_into_run_id", "reply")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_AT_FIELD_NUMBER: _ClassVar[int]
     SESSION_KEY_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +58,7 @@ class AgentResponse(_message.Message):
     DISPOSITION_FIELD_NUMBER: _ClassVar[int]
     QUEUE_POSITION_FIELD_NUMBER: _ClassVar[int]
     MERGED_INTO_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLY_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     accepted_at: _timestamp_pb2.Timestamp
     session_key: str
@@ -67,7 +68,8 @@ class AgentResponse(_message.Message):
     disposition: Disposition
     queue_position: int
     merged_into_run_id: str
-    def __init__(self, run_id: _Optional[str] = ..., accepted_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., session_key: _Optional[str] = ..., session_id: _Optional[str] = ..., agent_id: _Optional[str] = ..., duplicate: _Optional[bool] = ..., disposition: _Optional[_Union[Disposition, str]] = ..., queue_position: _Optional[int] = ..., merged_into_run_id: _Optional[str] = ...) -> None: ...
+    reply: str
+    def __init__(self, run_id: _Optional[str] = ..., accepted_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., session_key: _Optional[str] = ..., session_id: _Optional[str] = ..., agent_id: _Optional[str] = ..., duplicate: _Optional[bool] = ..., disposition: _Optional[_Union[Disposition, str]] = ..., queue_position: _Optional[int] = ..., merged_into_run_id: _Optional[str] = ..., reply: _Optional[str] = ...) -> None: ...
 
 class RunError(_message.Message):
     __slots__ = ("reason", "message", "provider", "model", "http_status", "retryable", "tool_name")

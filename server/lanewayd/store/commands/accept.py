@@ -8,10 +8,21 @@ from typing import Any, NamedTuple, Protocol
 
 from lanewayd.errors import ErrorCode, FieldError, LanewayError
 from lanewayd.events import NewEvent, QueueChange, QueuePhase, StoredEvent
-from lanewayd.records import MAIN_LANE, Disposition, QueueChoice, QueueMode, Run, RunRequest, RunState
+from lanewayd.records import (
+    MAIN_LANE,
+    Disposition,
+    QueueChoice,
+    QueueMode,
+    QueueRules,
+    Run,
+    RunRequest,
+    RunState,
+    SessionSettings,
+)
 from lanewayd.store.commands.attachments import put_attachments
 from lanewayd.store.commands.dropping import make_room
 from lanewayd.store.commands.event_log import Growth, RunHead, add_events, growth_parameters
+from lanewayd.store.commands.obeying import obey
 from lanewayd.store.commands.renewal import session_to_write
 from lanewayd.store.interface import Accepted, AcceptRun, IdempotencyKey, SessionSelector
 from lanewayd.store.run_rows import run_from_row, run_parameters, to_json
@@ -36,14 +47,49 @@ def accept(transaction: Transaction, command: AcceptRun) -> Accepted:
         duplicate = stored_answer(transaction, command.tenant, command.key, command.now)
         if duplicate:
             return duplicate
+    answer = _completed(transaction, command) if command.text_command else _new_run(transaction, command)
+    if command.key:
+        _keep_answer(transaction, command, command.key, answer)
+    return answer
+
+
+def _completed(transaction: Transaction, command: AcceptRun) -> Accepted:
+    """A message that is answered without a run. A stop is no interaction: the session stays as it is."""
+    said = command.text_command
+    if said is None:
+        raise ValueError("the message says nothing that can be done")
+    owner = _find_session(transaction, command.tenant, command.session)
+    target = owner or _Owner(command.session.session_key, command.session.new_session_id, command.session.agent_id)
+    if owner is None or not said.stops:
+        if owner is not None:
+            target = target._replace(session_id=session_to_write(transaction, command, target.session_key))
+        _put_session(transaction, command, target, is_new=owner is None)
+    settings = settings_from_json(target.settings_json)
+    obeyed = obey(transaction, command, said, target.session_key, settings)
+    return Accepted(
+        run_id="",
+        accepted_at=command.now,
+        session_key=target.session_key,
+        session_id=target.session_id,
+        agent_id=target.agent_id,
+        disposition=Disposition.COMPLETED.value,
+        queue_position=0,
+        duplicate=False,
+        run=None,
+        events=obeyed.stopped.events,
+        reply=obeyed.reply,
+        stopped=obeyed.stopped,
+    )
+
+
+def _new_run(transaction: Transaction, command: AcceptRun) -> Accepted:
     if command.refusal is not None:
         raise command.refusal
     depth = _depth(transaction, command)
     owner = _find_session(transaction, command.tenant, command.session)
     target = owner or _Owner(command.session.session_key, command.session.new_session_id, command.session.agent_id)
     settings = settings_from_json(target.settings_json)
-    rules = command.queue.chosen(settings.queue).chosen(QueueChoice(command.request.queue_mode))
-    command = replace(command, queue=rules)
+    command = replace(command, queue=_queue_rules(command, settings))
     if command.adapt is not None:
         command = replace(command, request=command.adapt(command.request, settings))
     if settings.reasoning or settings.trace:
@@ -55,10 +101,14 @@ def accept(transaction: Transaction, command: AcceptRun) -> Accepted:
     if owner is not None:
         target = target._replace(session_id=session_to_write(transaction, command, target.session_key))
     _put_session(transaction, command, target, is_new=owner is None)
-    answer = _insert_run(transaction, command, target, depth)
-    if command.key:
-        _keep_answer(transaction, command, command.key, answer)
-    return answer
+    return _insert_run(transaction, command, target, depth)
+
+
+def _queue_rules(command: AcceptRun, settings: SessionSettings) -> QueueRules:
+    """What the text says wins over what the request says, that over the session, that over channel and service."""
+    of_session = QueueChoice() if command.forgets_queue else settings.queue
+    of_request = QueueChoice(command.request.queue_mode)
+    return command.queue.chosen(of_session).chosen(of_request).chosen(command.said_queue)
 
 
 class Rows(Protocol):
@@ -95,6 +145,7 @@ def _keep_answer(transaction: Transaction, command: AcceptRun, key: IdempotencyK
             "agent_id": answer.agent_id,
             "disposition": answer.disposition,
             "queue_position": answer.queue_position,
+            "reply": answer.reply,
         }
     )
     expires_at = to_us(command.now + key.kept_for)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lanewayd.errors import ClaimLost, IntakeNotEmpty, RunNotStartable
 from lanewayd.events import Lifecycle, NewEvent, QueueChange, QueuePhase, is_terminal
-from lanewayd.records import NewEntry, RunState, ToolCallRow, ToolCallState
+from lanewayd.records import EntryKind, NewEntry, RunState, ToolCallRow, ToolCallState
 from lanewayd.store.commands.event_log import RunHead, add_events, growth_parameters, run_head
 from lanewayd.store.commands.merging import detach, merge, tell_of_dropped
 from lanewayd.store.commands.run_end import settle_merged, write_end
@@ -38,6 +38,10 @@ def start(transaction: Transaction, command: StartRun) -> Started:
     leaf_entry_id = at_start["leaf_entry_id"]
     if command.entries:
         _chain(transaction, _session_of(head), head.run_id, command.entries, leaf_entry_id)
+    if any(entry.kind is EntryKind.RESET for entry in command.entries):
+        transaction.execute("clear_context_tokens", (head.tenant, head.session_key))
+        transaction.execute("delete_credential_pins", (head.session_id,))
+        leaf_entry_id = ""
     merged, merged_events = merge(transaction, head, command.collected, QueuePhase.COLLECTED, command.now)
     if command.dropped_count is not None:
         tell_of_dropped(transaction, head, command.dropped_count)

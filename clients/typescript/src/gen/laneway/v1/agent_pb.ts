@@ -120,6 +120,16 @@ export const AttachmentSchema: GenMessage<Attachment> = /*@__PURE__*/
 export type AgentRequest = Message<"laneway.v1.AgentRequest"> & {
   /**
    * The text. Required unless there is an attachment, else MESSAGE_EMPTY. At most 1 MiB, else MESSAGE_TOO_LONG.
+   * Users may say something to the service in it; not if `provenance` says that another program speaks.
+   * A message that is nothing but such a command, and has no attachment, is answered without a run, disposition
+   * COMPLETED; what it does is committed with its answer.
+   * `/stop`, with `channel` also a stop word alone ("stop", "cancel" ...): queued runs of the session end, then the one
+   * at work, with the stop reason "stop_word"; they may still be unwinding when the answer comes.
+   * `/new` or `/reset`: as ResetSession, FAILED_PRECONDITION with SESSION_ACTIVE while a run has not ended. With text
+   * behind it the run of that text, when its turn has come, begins the session anew.
+   * `/queue` and any of a mode, debounce:2s, cap:5, drop:old|new|summarize: alone it is stored for the session; with
+   * text, in front of it or with `channel` anywhere, it counts for that message only, before `queue_mode`, and is taken
+   * out of the text. `/queue default` forgets what is stored.
    *
    * @generated from field: string message = 1;
    */
