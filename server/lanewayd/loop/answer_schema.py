@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import islice
 from typing import Any
 
@@ -212,10 +213,24 @@ def _validator_class(work: _Work, patterns: dict[str, Any]) -> Any:
             if len({_canonical(item) for item in instance}) < len(instance):
                 yield ValidationError(f"{instance!r} has non-unique elements")
 
-    keywords = {**Draft202012Validator.VALIDATORS, "pattern": pattern, "uniqueItems": unique}
+    def multiple_of(_validator: Any, value: Any, instance: Any, _schema: Any) -> Iterator[ValidationError]:
+        if _is_number(instance) and not _is_multiple(instance, value):
+            yield ValidationError(f"{instance!r} is not a multiple of {value!r}")
+
+    own = {"pattern": pattern, "uniqueItems": unique, "multipleOf": multiple_of}
+    keywords = {**Draft202012Validator.VALIDATORS, **own}
     return extend(  # type: ignore[no-untyped-call]
         Draft202012Validator, {name: counted(keyword) for name, keyword in keywords.items()}
     )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_multiple(value: float, of: float) -> bool:
+    """By the numbers as they are written: 19.99 is a multiple of 0.01, though the doubles nearest to them are not."""
+    return Fraction(repr(value)) % Fraction(repr(of)) == 0
 
 
 def _canonical(value: Any) -> str:

@@ -96,6 +96,10 @@ def test_a_schema_that_cannot_be_used_is_refused_with_the_reason(schema: dict[st
         (with_property(anyOf=[{"type": "null"}, {"type": "integer"}]), {"x": None}, {"x": "1"}),
         (with_property(type="array", uniqueItems=True), {"x": [1, True, "1"]}, {"x": [1, 1.0]}),
         (with_property(multipleOf=0.5), {"x": 1.5}, {"x": 0.3}),
+        (with_property(multipleOf=0.01), {"x": 19.99}, {"x": 19.995}),
+        (with_property(multipleOf=0.1), {"x": 0.3}, {"x": 0.35}),
+        (with_property(multipleOf=1e-300), {"x": 1e308}, {"x": 1.5e-300}),
+        (with_property(multipleOf=2), {"x": True}, {"x": 3}),
         (
             {"type": "object", "properties": {"child": {"$ref": "#"}, "n": {"type": "integer"}}, "required": ["n"]},
             {"n": 1, "child": {"n": 2}},
