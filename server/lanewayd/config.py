@@ -5,9 +5,11 @@ upper case with __ for each dot; an empty variable counts as unset. A wrong sett
 has been opened.
 """
 
+import errno
 import ipaddress
 import os
 import re
+import stat
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +24,8 @@ from lanewayd.settings_reader import NamePath, Raw, Reader, Tree, dotted, merge,
 from lanewayd.settings_rules import MIB, is_agent_id, is_postgresql_url
 from lanewayd.settings_schema import Settings
 
+MAX_KEY_FILE_BYTES = 65_536
+"""More than any key or token has."""
 DEFAULT_LISTEN = "127.0.0.1:50551"
 VARIABLE_PREFIX = "LANEWAY_"
 RESERVED_VARIABLES = frozenset({"LISTEN", "HOME", "CONFIG", "ADDRESS", "RUN_ID", "CALL_ID", "OWNER"})
@@ -111,10 +115,29 @@ def _section_of(profile: str) -> str:
     return "" if profile == OWN_PROFILE else f".profiles.{profile}"
 
 
+def read_key_file(path: Path) -> bytes:
+    """What the file of a key holds. Never waits: it is read again for every call, on the event loop.
+
+    Raises OSError when it cannot be read, is no regular file (a pipe waits for its writer, a device has no end), or
+    holds more than MAX_KEY_FILE_BYTES.
+    """
+    # A pipe opened with O_NONBLOCK does not wait for a writer; for regular files it means nothing.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        content = os.read(handle, MAX_KEY_FILE_BYTES + 1)
+    finally:
+        os.close(handle)
+    if len(content) > MAX_KEY_FILE_BYTES:
+        raise OSError(errno.EFBIG, f"it holds more than {MAX_KEY_FILE_BYTES:,} bytes")
+    return content
+
+
 def _read_api_key(section: str, place: ProfileSettings, environ: Mapping[str, str]) -> str:
     if place.api_key_file is not None:
         try:
-            key = place.api_key_file.read_text(encoding="utf-8").strip()
+            key = read_key_file(place.api_key_file).decode("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not text"
             raise StartupError(f"`{section}.api_key_file`: {place.api_key_file} cannot be read: {reason}") from error

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 
-from lanewayd.config import read_api_keys
+from lanewayd.config import read_api_keys, read_key_file
 from lanewayd.models.profiles import ProfileGroup
 from lanewayd.settings_models import OWN_PROFILE, ProfileSettings
 from lanewayd.settings_schema import Settings
@@ -63,7 +63,7 @@ class ProviderKeys:
         if place.api_key_file is None:
             return self._keys.get(provider, {}).get(name, "")
         # What is no text is no key either: the provider refuses it, without showing it.
-        key = place.api_key_file.read_bytes().decode("utf-8", "replace").strip()
+        key = read_key_file(place.api_key_file).decode("utf-8", "replace").strip()
         if key and key != self._keys[provider][name]:
             self._keys[provider][name] = key
             self._seen[provider, name] = [*self._seen.get((provider, name), []), key][-_REMEMBERED:]

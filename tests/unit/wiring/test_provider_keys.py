@@ -1,5 +1,6 @@
 """Several keys of a provider: which can be used, files that change, and what must be shown nowhere."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -163,3 +164,25 @@ def test_a_bad_key_file_of_a_profile_is_refused_at_the_start(services: Services,
     with pytest.raises(StartupError, match=r"models\.providers\.acme\.profiles\.work") as caught:
         services()
     assert content not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "too large"])
+def test_what_is_no_small_regular_file_is_no_key_and_nobody_waits_for_it(
+    services: Services, work_key: Path, kind: str
+) -> None:
+    keys = services(OWN=OWN).keys
+    work_key.unlink()
+    match kind:
+        case "pipe":  # reading it would wait for its writer, on the loop that everything runs on
+            os.mkfifo(work_key)
+        case "device":  # it never ends
+            work_key.symlink_to("/dev/zero")
+        case "folder":
+            work_key.mkdir()
+        case _:
+            work_key.write_text("k" * 65_537)
+    with pytest.raises(OSError):  # noqa: PT011 - whatever the reason is, it is that of the file
+        keys.key("acme", "work")
+    assert keys.reread("acme", "work") is False
+    with pytest.raises(StartupError, match=r"profiles.work.api_key_file`: .* cannot be read: "):
+        services(OWN=OWN)
