@@ -195,7 +195,7 @@ WHERE accepted_no = :accepted_no;
 
 -- name: update_run_ended
 -- As update_run_grown, and the state that the terminal event reports; a run ends once. One statement: these columns are
--- in indexes, which would be written twice.
+-- in indexes, which would be written twice. What ends while it waits for a host (D-7) was never taken in by it.
 UPDATE runs
 SET
     used_s = coalesce(:used_s, used_s),
@@ -206,6 +206,7 @@ SET
     event_bytes = event_bytes + :size_bytes,
     first_position = CASE WHEN last_seq = 0 THEN :first_position ELSE first_position END,
     last_position = max(last_position, :last_position),
+    host_run_id = CASE WHEN state = 'queued' THEN '' ELSE host_run_id END,
     state = :state,
     ended_at = :ended_at,
     stop_reason = :stop_reason,
