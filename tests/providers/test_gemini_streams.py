@@ -1,6 +1,7 @@
 """Answers of Gemini as its documentation and its users show them, over real HTTP with either transport."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,14 @@ async def test_errors_of_the_service_are_told_apart(
     if reason == "PROVIDER_RATE_LIMITED":
         assert failed.is_transient
         assert failed.retry_after_s == pytest.approx(21.9, abs=0.1)
+
+
+@pytest.mark.parametrize("model", ["../../other/x", "models/../../../other/x", "./x", "x/..", "a//b", "/x"])
+async def test_no_name_of_a_model_leads_out_of_what_the_key_is_for(
+    server: ModelServer, provider: HttpProvider, model: str
+) -> None:
+    server.answer(failure(404))
+    await events_of(provider, replace(REQUEST, model=model))
+    [request] = server.requests
+    name = model.replace("/", "%2F")
+    assert request.path == f"/v1beta/models/{name}:streamGenerateContent?alt=sse"

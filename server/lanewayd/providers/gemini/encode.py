@@ -44,12 +44,17 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 _IMAGE_TYPES = frozenset(("image/png", "image/jpeg", "image/webp"))
 """No moving ones. Source: https://ai.google.dev/gemini-api/docs/image-understanding, "Supported image formats"."""
 _SEEDS = 2**31
+_NO_PARTS = frozenset({"", ".", ".."})
+"""Of a path: they mean another one."""
 
 
 def path_of(model: str) -> str:
-    """Where `model` is asked for a stream of server-sent events."""
-    name = model if "/" in model else f"models/{model}"
-    return f"/v1beta/{quote(valid_text(name), safe='/')}:streamGenerateContent?alt=sse"
+    """Where `model` is asked for a stream of server-sent events: a path below the base, whatever the caller named."""
+    parts = valid_text(model).split("/")
+    if len(parts) == 1 or not _NO_PARTS.isdisjoint(parts):
+        # One part of a path: the way of dots and slashes would lead out of what the settings have the key for.
+        parts = ["models", "/".join(parts)]
+    return f"/v1beta/{'/'.join(quote(part, safe='') for part in parts)}:streamGenerateContent?alt=sse"
 
 
 def encode_request(request: ModelRequest) -> bytes:
