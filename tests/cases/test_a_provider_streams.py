@@ -194,7 +194,7 @@ async def test_b_014_only_cr_and_lf_end_a_line(stage_of_both_transports: Stage) 
         messages = [json.loads(line) for line in lines]
     said = [line["message"]["content"] for line in messages if line["type"] == "message"]
     assert said[1][0] == {"type": "text", "text": text}
-    assert len(messages) == 1 + len(observed.entries)
+    assert len(messages) == 1 + len(observed.entries) + 1  # the header before them, the end behind
 
 
 async def test_b_015_compressed_single_bytes_are_shown_at_once(stage_of_both_transports: Stage) -> None:

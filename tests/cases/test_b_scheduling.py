@@ -100,7 +100,7 @@ class Phase:
             await phase_seen(self.service, run_id, event_pb2.LIFECYCLE_PHASE_RETRY)
         else:
             await phase_seen(self.service, run_id, event_pb2.LIFECYCLE_PHASE_START)
-            await self.clock.wait_for_sleepers(2)  # retention, and the one for the lock
+            await self.clock.wait_for_sleepers(1)  # the one for the lock
         return run_id
 
     def let_go(self) -> None:

@@ -41,7 +41,7 @@ async def test_b_032_a_failure_that_a_retry_follows_is_no_end(timed_stage: Stage
     service, model, clock = timed_stage.service, timed_stage.model, timed_stage.clock
     model.answer(failure(529, {"error": {"message": "overloaded"}}, {"retry-after": "3"}))
     run_id = (await service.accept("m", session_key="s")).run_id
-    await clock.wait_for_sleepers(2)  # retention, and the back-off
+    await clock.wait_for_sleepers(1)  # the back-off
 
     timers = clock.timer_count
     patient = [asyncio.ensure_future(service.wait(run_id, 20)) for _ in range(2)]
@@ -116,8 +116,8 @@ async def test_b_033_wait_says_what_is_known_and_never_hangs(timed_stage: Stage)
     await asyncio.gather(*(service.wait(other.run_id) for other in others))
     assert await service.wait(run_id) == first.waited
 
-    await clock.wait_for_sleepers(1)
+    await clock.wait_for_upkeep("retention")
     for days in (31, 0.01):  # the retention of rows is over; retention looks once a minute
         await clock.advance(days * 86_400)
-        await clock.wait_for_sleepers(1)
+        await clock.wait_for_upkeep("retention")
     assert await refused(service.wait(run_id, 2)) == not_found

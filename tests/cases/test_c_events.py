@@ -36,9 +36,9 @@ def deltas(events: list[event_pb2.Event]) -> str:
 
 async def pruned(clock: FakeClock) -> None:
     """Return when retention has looked again."""
-    await clock.wait_for_sleepers(1)
+    await clock.wait_for_upkeep("retention")
     await clock.advance(60)
-    await clock.wait_for_sleepers(1)
+    await clock.wait_for_upkeep("retention")
 
 
 async def test_b_040_a_late_reader_gets_what_is_kept_in_order_and_sees_the_gap(
@@ -94,7 +94,7 @@ async def test_b_041_reading_an_ended_run_ends(tmp_path: Path, model: ModelServe
         run_id = (await service.finish("go")).run_id
         last_seq = (await service.events(run_id))[-1].seq
         if lost_by == "retention":
-            await clock.wait_for_sleepers(1)
+            await clock.wait_for_upkeep("retention")
             await clock.advance(8 * 86_400)
             await pruned(clock)
             await check_ended_log(service, run_id, last_seq, has_events=False)

@@ -21,8 +21,6 @@ from laneway.v1 import agent_pb2, run_pb2
 from lanewayd.tools.interface import ToolContext, ToolResult
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-OWN_SLEEPERS = 1
-"""The service's retention sleeps too."""
 CALLER_TRACE, CALLER_SPAN = CALLER.split("-")[1:3]
 
 
@@ -159,7 +157,7 @@ async def test_b084_failed_tries_and_the_run_that_gets_over_them_or_not(
     model.answer(failure(500, {"error": {"message": "canary"}}), text_answer("ok"), failure(401, {"error": "canary"}))
     async with probed(tmp_path / "home", model, probe, clock=clock) as service:
         first = (await service.accept()).run_id
-        await clock.wait_for_sleepers(OWN_SLEEPERS + 1)
+        await clock.wait_for_sleepers(1)
         await clock.advance(1.0)
         await service.wait(first)
         await service.finish()

@@ -9,6 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 from lanewayd.clock import TimerHandle
 
+UPKEEP = frozenset({"retention", "audit", "liveness"})
+"""Tasks of a service that sleep beside its runs, by name; they are no sleepers here."""
+
 
 @dataclass(order=True)
 class _Timer:
@@ -16,6 +19,8 @@ class _Timer:
     number: int
     callback: Callable[[], None] = field(compare=False)
     is_sleeper: bool = field(compare=False, default=False)
+    task: str = field(compare=False, default="")
+    """The name of the task that sleeps."""
     is_cancelled: bool = field(compare=False, default=False)
 
     def cancel(self) -> None:
@@ -64,8 +69,8 @@ class FakeClock:
 
     @property
     def sleeper_count(self) -> int:
-        """Tasks in `sleep`."""
-        return sum(timer.is_sleeper and not timer.is_cancelled for timer in self._timers)
+        """Tasks in `sleep`, but for those of UPKEEP."""
+        return sum(timer.is_sleeper and not timer.is_cancelled and timer.task not in UPKEEP for timer in self._timers)
 
     @property
     def timer_count(self) -> int:
@@ -87,8 +92,12 @@ class FakeClock:
         await asyncio.sleep(0)
 
     async def wait_for_sleepers(self, count: int) -> None:
-        """Return when at least `count` tasks are in `sleep`."""
+        """Return when `sleeper_count` is at least `count`."""
         await self._wait(lambda: self.sleeper_count >= count)
+
+    async def wait_for_upkeep(self, task: str) -> None:
+        """Return when this task of UPKEEP sleeps."""
+        await self._wait(lambda: any(timer.task == task and not timer.is_cancelled for timer in self._timers))
 
     async def wait_for_timers(self, count: int) -> None:
         """Return when at least `count` callbacks of `call_later` wait."""
@@ -100,7 +109,9 @@ class FakeClock:
         await self._wait(lambda: self._begun > begun)
 
     def _add(self, delay_s: float, callback: Callable[[], None], *, is_sleeper: bool) -> _Timer:
-        timer = _Timer(self._elapsed_s + delay_s, next(self._numbers), callback, is_sleeper)
+        running = asyncio.current_task() if is_sleeper else None
+        task = running.get_name() if running is not None else ""
+        timer = _Timer(self._elapsed_s + delay_s, next(self._numbers), callback, is_sleeper, task=task)
         heapq.heappush(self._timers, timer)
         self._begun += 1
         self._changed.set()

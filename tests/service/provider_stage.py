@@ -16,8 +16,6 @@ from laneway.v1 import admin_pb2, agent_pb2
 from lanewayd.app import Seams
 
 KEY = "sk-canary-0123456789abcdef"
-OWN_SLEEPERS = 1
-"""Retention."""
 SESSION = "faults"
 
 
@@ -36,7 +34,7 @@ class ProviderStage:
 
     async def in_backoff(self) -> None:
         """Return when the run waits for its next try."""
-        await self.clock.wait_for_sleepers(OWN_SLEEPERS + 1)
+        await self.clock.wait_for_sleepers(1)
 
     async def lane_is_free(self) -> None:
         """The session goes on with its next message, and nothing of the failed run is left."""

@@ -61,12 +61,12 @@ class Stage:
 
     async def retention(self, after_s: float) -> None:
         """Time passes until retention has looked again."""
-        await self.clock.wait_for_sleepers(1)
+        await self.clock.wait_for_upkeep("retention")
         await self.clock.advance(after_s)
         # It has looked, but perhaps before all that time was over.
-        await self.clock.wait_for_sleepers(1)
+        await self.clock.wait_for_upkeep("retention")
         await self.clock.advance(60)
-        await self.clock.wait_for_sleepers(1)
+        await self.clock.wait_for_upkeep("retention")
 
 
 @asynccontextmanager

@@ -38,8 +38,6 @@ max_tokens = 1000
 [limits.session]
 max_tokens = 1500
 """
-_RETENTION = 1
-"""Sleepers of the service itself."""
 
 
 @dataclass
@@ -150,7 +148,7 @@ async def _session_busy(stage: Stage) -> str:
     held = await locks.acquire("default", f"agent:main:{SESSION}", run_id="another process")
     try:
         accepted = await stage.service.accept("hi", session_key=SESSION)
-        await stage.clock.wait_for_sleepers(_RETENTION + 1)
+        await stage.clock.wait_for_sleepers(1)
         await stage.clock.advance(LOCK_TIMEOUT_S)
         await stage.service.wait(accepted.run_id)
         return accepted.run_id

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.model_server import ModelServer
 from tests.service.agreement import Expected, Reading, check_outcome
 from tests.service.provider_faults import BACKOFF, FAULTS, Fault
-from tests.service.provider_stage import KEY, OWN_SLEEPERS, ProviderStage, service_with_provider
+from tests.service.provider_stage import KEY, ProviderStage, service_with_provider
 
 from laneway.v1 import agent_pb2, event_pb2, run_pb2
 
@@ -25,7 +25,7 @@ async def test_a_fault_of_the_model_service_ends_as_promised(provider: ProviderS
         await _check_pending(provider, run_id, fault)
         assert len(provider.model.requests) == number
         await provider.clock.advance(delay_s * 0.99)
-        assert provider.clock.sleeper_count == OWN_SLEEPERS + 1
+        assert provider.clock.sleeper_count == 1
         await provider.clock.advance(delay_s * 0.01)
 
     payloads = (fault.text,) if fault.text else ()

@@ -103,7 +103,10 @@ class RunLog:
         log goes on as if the end had not been appended. Raises ClaimLost."""
         before = self._end_refusals
         await self.stored()
-        return self._end_refusals == before
+        if self._end_refusals == before:
+            return True
+        await self.stored()  # what came before the end was refused with it, and is on its way again
+        return False
 
     def close(self) -> None:
         """No more changes come: `pump` returns when all are stored."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from tests.unit.runs.bench import soon
 from tests.unit.runs.seen_store import SeenStore
 
 from lanewayd.errors import ClaimLost
-from lanewayd.records import RunState
+from lanewayd.records import QueueMode, QueueRules, RunState
 from lanewayd.runs.runlog import MAX_CHANGES, RunLog
 from lanewayd.store.interface import AppendToRun, RunChange, SettleRun, StartRun
 from lanewayd.store.sqlite import SqliteStore
@@ -269,3 +269,20 @@ async def test_entries_that_were_stored_although_the_answer_said_failed_are_not_
         entries = await desk.store.entries(TENANT, SESSION, after_no=0, limit=9)
         assert [entry.entry_id for _, entry in entries] == ["e1", "e2"]
         assert await desk.texts() == ["a"]
+
+
+async def test_an_end_that_is_refused_is_told_when_all_before_it_is_stored(tmp_path: Path) -> None:
+    """Else the run would be read on without its own answer, and the model asked for it again."""
+    async with a_desk(tmp_path) as desk:
+        rules = QueueRules(QueueMode.STEER, can_join=lambda _host, _message: True)
+        await desk.store.accept(accept_run("late", queue=rules))
+        appends = desk.seen.hold("append")
+        desk.log.append(replace(says("answer"), entries=(an_entry("answer"),)))
+        desk.log.append(ends())
+        ended = asyncio.ensure_future(desk.log.ended())
+        again = await soon(appends.get())  # without the end, which was refused with all before it
+        assert not ended.done()
+        again.set_result(None)
+        assert await soon(ended) is False
+        assert [entry.entry_id for entry in await desk.store.context(f"id of {SESSION}")][-1] == "answer"
+        desk.seen.let_go("append")
