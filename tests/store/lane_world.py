@@ -129,7 +129,8 @@ class Lanes:
         self.book.enqueue(ticket(run), is_first=True)
 
     def waits_no_more(self, run: Run) -> None:
-        self.attached.get(run.host_run_id, {}).pop(run.run_id, None)
+        for waiting in self.attached.values():
+            waiting.pop(run.run_id, None)
         self.held.discard(run.run_id)
         self.book.cancel(run.run_id)
 

@@ -58,8 +58,8 @@ class MessageHistories(RuleBasedStateMachine):
         self.model = MessageModel(cap=cap, drop=drop, happened=self.happened)
         self.messages = self.model.messages
         self.commands: dict[str, AcceptRun] = {}
-        self.withdrawn: list[str] = []
-        """Ended while they waited to go into a run."""
+        self.withdrawn: dict[str, str] = {}
+        """Ended while they waited to go into a run: which one."""
 
     # --- what can happen ---
 
@@ -244,7 +244,7 @@ class MessageHistories(RuleBasedStateMachine):
             return
         host = self.messages[data.draw(st.sampled_from(hosts))]
         waiting = list(self.lanes.attached[host.run_id].values())
-        stale = [self.store.run(run_id) for run_id in self.withdrawn if self.messages[run_id].host == host.run_id]
+        stale = [self.store.run(run_id) for run_id, former in self.withdrawn.items() if former == host.run_id]
         command = injection(
             self.lanes.at_work[host.run_id], sorted([*waiting, *stale], key=lambda run: run.accepted_no)
         )
@@ -293,7 +293,8 @@ class MessageHistories(RuleBasedStateMachine):
             self.lanes.waits_no_more(run)
         for each in queued:
             each.state = RunState.CANCELLED
-            self.withdrawn += [each.run_id] if each.host else []
+            if each.host:
+                self.withdrawn[each.run_id], each.host = each.host, ""
         for each in running:
             each.is_marked = True
             self.stop(each)

@@ -58,6 +58,8 @@ class Scheduler:
         self._recovered: dict[str, Run] = {}
         self._attached: dict[str, dict[str, Run]] = {}
         """Host -> messages that wait to go into it, by run id, in the order in which they came."""
+        self._hosts: dict[str, str] = {}
+        """The host of each of them; the row of one that has ended names none."""
         self._gate_timers: dict[str, TimerHandle] = {}
         self._group: asyncio.TaskGroup | None = None
         self._dispatched = 0
@@ -144,18 +146,21 @@ class Scheduler:
     def attach(self, run: Run) -> None:
         """A message waits to go into its host, which is under supervision or waits to be again."""
         self._attached.setdefault(run.host_run_id, {})[run.run_id] = run
+        self._hosts[run.run_id] = run.host_run_id
         supervision = self._supervisions.get(run.host_run_id)
         if supervision is not None:
             supervision.steering.add(run)
 
     def _detach(self, run: Run) -> None:
         """A message does not wait for its host any more."""
-        attached = self._attached.get(run.host_run_id)
-        if attached is None or attached.pop(run.run_id, None) is None:
+        host = self._hosts.pop(run.run_id, "")
+        attached = self._attached.get(host)
+        if attached is None:
             return
+        attached.pop(run.run_id, None)
         if not attached:
-            del self._attached[run.host_run_id]
-        supervision = self._supervisions.get(run.host_run_id)
+            del self._attached[host]
+        supervision = self._supervisions.get(host)
         if supervision is not None:
             supervision.steering.withdraw(run.run_id)
 
@@ -249,7 +254,8 @@ class Scheduler:
         finally:
             self._supervisions.pop(run_id, None)
             self._dispatches.pop(run_id, None)
-            self._attached.pop(run_id, None)
+            for attached_id in self._attached.pop(run_id, {}):
+                self._hosts.pop(attached_id, None)
             timer = self._gate_timers.pop(run_id, None)
             if timer is not None:
                 timer.cancel()
