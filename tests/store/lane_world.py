@@ -51,7 +51,7 @@ def _queries() -> dict[str, str]:
 @cache
 def _empty() -> sqlite3.Connection:
     """A migrated database without rows, to copy."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     sql = _queries()
     migrate(connection, sql, load_migrations(SQL_FOLDER / "migrations"), NOW)
