@@ -27,6 +27,7 @@ KEPT_OBJECTS = dict.fromkeys(
     MAX_SESSIONS,
 )
 """Class -> how many of it the conversations at hand may have, of sessions that were used once."""
+KEPT_OBJECTS["lanewayd.audit_records.AuditRecord"] = 100  # of the ledger's last batch
 SCRIPTS = {
     "filling": f"turns:\n  - text: {_PIECE}\n    repeat: {_PIECES}\n",
     "brief": "turns:\n  - text: hello\n",

@@ -43,6 +43,8 @@ TABLES = (
 # What the store keeps of one session: see _Flow.
 ROWS_OF_ENDED = {"runs": 1, "run_texts": 1, "sessions": 1, "entries": 2, "events": 5}
 ROWS_OF_CANCELLED = {"runs": 1, "run_texts": 1, "sessions": 1, "entries": 0, "events": 2}
+TOML = "[diagnostics]\nenabled = false\n"
+"""The run that holds the lane is silent for the whole soak; the look-out would tell of it, and end it."""
 OBJECTS_ALLOWED = 12
 """Of one class, more than after the first unit: calls that are being given back."""
 RSS_LIMIT_BYTES = 64.0
@@ -89,7 +91,7 @@ class OneOffSessions:
 
     @asynccontextmanager
     async def opened(self, place: Place) -> AsyncGenerator[PlayUnit, None]:
-        async with inspected_server(place.folder / "server", scripts=SCRIPTS) as server:
+        async with inspected_server(place.folder / "server", toml=TOML, scripts=SCRIPTS) as server:
             if self._is_filled:
                 await filling.fill_caches(server)
             holder = await server.accept("hold", model="scripted/hold", lane="taken")
