@@ -229,3 +229,10 @@ async def test_a_server_that_drains_ends_and_comes_back_under_the_client(tmp_pat
 
 async def _all(client: LanewayClient, request: agent_pb2.SubscribeRequest) -> list[event_pb2.Event]:
     return [event async for event in client.subscribe(request)]
+
+
+async def test_a_command_in_a_message_is_answered_without_a_run(client: LanewayClient, model: ModelServer) -> None:
+    (only,) = [event async for event in client.run(hello("/queue collect", session_key="s"))]
+    assert only.accepted.disposition == run_pb2.DISPOSITION_COMPLETED
+    assert (only.accepted.run_id, model.requests) == ("", [])
+    assert "collect" in only.accepted.reply
