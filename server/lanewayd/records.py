@@ -252,6 +252,8 @@ class Run:
     usage: Usage | None = None
     output_json: str = ""
     """The answer as an object, if the request has a schema."""
+    corrections: int = 0
+    """How often its answer did not fit the schema and was asked for again."""
     void_usage: Usage = field(default_factory=Usage)
     """What calls used that left no entry: they failed and were tried again."""
 

@@ -40,6 +40,8 @@ class LoopPlan:
     """The same in all runs of a session, for services that find a prompt in their cache by a key."""
     answer_schema: AnswerSchema | None = None
     """What the final answer must fit; None = nothing."""
+    corrections: int = 0
+    """How often earlier dispatches asked for it again."""
 
 
 class AgentLoop:
@@ -62,7 +64,7 @@ class AgentLoop:
         self._batch = batch
         self._recorder = recorder
         self._gate = gate
-        self._judge = AnswerJudge(plan.answer_schema)
+        self._judge = AnswerJudge(plan.answer_schema, corrections=plan.corrections)
 
     async def run(self, start: LoopStart) -> LoopEnd:
         """Work until the model gives an answer without calls, fails for good, or the turn cap is met."""
@@ -118,7 +120,8 @@ class AgentLoop:
         self._recorder.call_failed(message.usage)
         is_corrected = self._judge.may_correct()
         if is_corrected:
-            self._recorder.retry(error, attempt=self._judge.tries + 1, delay_s=0.0)
+            tries = self._judge.tries
+            self._recorder.retry(error, attempt=tries + 1, delay_s=0.0, corrections=tries)
         return is_corrected
 
     def _conduct(self, turns: int) -> Conduct:

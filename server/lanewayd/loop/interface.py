@@ -42,8 +42,9 @@ class Recorder(Protocol):
     def call_failed(self, usage: Usage) -> None:
         """A call ended without a message that counts; it used this. What becomes of it is told next."""
 
-    def retry(self, error: RunError, *, attempt: int, delay_s: float) -> None:
-        """The call failed and is tried again; what it showed is void."""
+    def retry(self, error: RunError, *, attempt: int, delay_s: float, corrections: int | None = None) -> None:
+        """The call failed and is tried again; what it showed is void. `corrections`: its answer did not fit the schema,
+        so many times by now."""
 
     async def launch(self, calls: Sequence[ToolCall], *, durable: bool) -> None:
         """The calls begin. Returns when their message is synced, with `durable` when their LAUNCHED rows are (D-2)."""

@@ -13,16 +13,16 @@ from lanewayd.messages import AssistantMessage, Message, RunError, StopReason, U
 from lanewayd.providers.interface import ModelRequest, Provider
 
 MAX_CORRECTIONS = 2
-"""Further calls, in one dispatch of a run, for an answer that does not fit."""
+"""Further calls for an answer that does not fit; restarts do not give new ones."""
 
 
 class AnswerJudge:
     """Judges the final answers of one run. Owner of what the next call is told beside the transcript."""
 
-    def __init__(self, schema: AnswerSchema | None) -> None:
-        """None: every answer is good."""
+    def __init__(self, schema: AnswerSchema | None, *, corrections: int = 0) -> None:
+        """`schema` None: every answer is good. `corrections`: made by earlier dispatches of the run."""
         self._schema = schema
-        self._corrections = 0
+        self._corrections = corrections
         self.aside: tuple[Message, ...] = ()
         """Ends the next request: the answer that did not fit, and why. It is no part of the transcript."""
 

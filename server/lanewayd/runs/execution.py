@@ -154,6 +154,7 @@ class Execution:
             seed=run.request.seed,
             cache_key=run.session_id,
             answer_schema=schema,
+            corrections=run.corrections,
             system=system_prompt(
                 workspace=self._with.workshop.workspace(run.request.agent_id), extra=run.request.extra_system_prompt
             ),

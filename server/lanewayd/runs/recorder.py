@@ -180,7 +180,7 @@ class RunRecorder:
     def call_failed(self, usage: Usage) -> None:
         self._spending.fail(usage)
 
-    def retry(self, error: RunError, *, attempt: int, delay_s: float) -> None:
+    def retry(self, error: RunError, *, attempt: int, delay_s: float, corrections: int | None = None) -> None:
         self._activity.is_alive()
         self._spending.void()
         self._append(
@@ -194,7 +194,7 @@ class RunRecorder:
                 provider=error.provider,
                 model=error.model,
             ),
-            change=RunChange(open_message_id=""),
+            change=RunChange(open_message_id="", corrections=corrections),
         )
         self._pend(error)
 

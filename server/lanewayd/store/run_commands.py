@@ -171,6 +171,8 @@ class RunChange:
     handed_over: bool = False
     void_usage: Usage | None = None
     """New value of `Run.void_usage`; None leaves it."""
+    corrections: int | None = None
+    """New value of `Run.corrections`; None leaves it."""
     fallback_model: str | None = None
     """What watchers of the session are told of who answers; "" = the selected model again; None leaves it."""
     answered_by: str | None = None

@@ -101,6 +101,7 @@ def run_from_row(row: Row) -> Run:
         output_json=row["output_json"],
         answered_by=row["answered_by"],
         void_usage=_usage(row["void_usage_json"]) or Usage(),
+        corrections=row["corrections"],
     )
 
 

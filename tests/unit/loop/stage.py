@@ -118,7 +118,7 @@ class RememberingRecorder:
     def message_ended(self, message: AssistantMessage) -> None:
         self.told.append(("message", message))
 
-    def retry(self, error: RunError, *, attempt: int, delay_s: float) -> None:
+    def retry(self, error: RunError, *, attempt: int, delay_s: float, corrections: int | None = None) -> None:
         self.told.append(("retry", error.reason, attempt, delay_s))
 
     async def launch(self, calls: Sequence[ToolCall], *, durable: bool) -> None:

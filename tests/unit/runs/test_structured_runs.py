@@ -4,12 +4,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.fakes.store_commands import a_request, accept_run, start_run
 from tests.unit.runs.bench import answer, asks, check_is_over, is_phase, running_bench
 from tests.unit.runs.bench_agents import MODEL
 from tests.unit.runs.left_over import LeftOver, left_by
 
 from lanewayd.records import RunState
+from lanewayd.store.interface import RunChange
 
 SCHEMA = '{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}'
 GOOD = '{"n": 1}'
@@ -48,6 +50,21 @@ async def test_a_run_goes_on_with_its_schema_and_may_be_corrected_twice_again(tm
         assert [call.request.response_schema for call in bench.provider.calls] == [json.loads(SCHEMA)] * 3
 
 
+@pytest.mark.parametrize("made", [1, 2])
+async def test_a_restart_gives_no_further_corrections(tmp_path: Path, made: int) -> None:
+    async def leave(left: LeftOver) -> None:
+        await begin(left)
+        await left.change("r", RunChange(corrections=made))
+
+    await left_by(tmp_path, leave)
+    async with running_bench(tmp_path) as bench:
+        bench.provider.plan(*(answer("wrong") for _ in range(3 - made)))
+        run = await bench.done("r")
+        assert run.error is not None
+        assert (run.state, run.error.reason) == (RunState.FAILED, "OUTPUT_SCHEMA_MISMATCH")
+        assert len(bench.provider.calls) == 3 - made
+
+
 async def test_while_a_correction_is_made_a_wait_shows_what_did_not_fit(tmp_path: Path) -> None:
     async with running_bench(tmp_path) as bench:
         run_id = await bench.accept(response_schema_json=SCHEMA)
@@ -59,6 +76,7 @@ async def test_while_a_correction_is_made_a_wait_shows_what_did_not_fit(tmp_path
         pending = (await bench.registry.wait("default", run_id, 0)).pending_error
         assert pending is not None
         assert pending.reason == "OUTPUT_SCHEMA_MISMATCH"
+        assert (await bench.run(run_id)).corrections == 1
         second.say(GOOD)
         second.end(answer(GOOD))
         run = await bench.done(run_id)

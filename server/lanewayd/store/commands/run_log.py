@@ -121,6 +121,8 @@ def write_changes(transaction: Transaction, head: RunHead, changes: Sequence[Run
             append_entries(transaction, _session_of(head), head.run_id, change.entries)
         if change.tool_calls:
             _put_tool_calls(transaction, change.tool_calls)
+        if change.corrections is not None:
+            transaction.execute("update_run_corrections", (change.corrections, head.accepted_no))
         if change.void_usage is not None:
             transaction.execute("update_run_void_usage", (usage_json(change.void_usage), head.accepted_no))
         if change.fallback_model is not None:

@@ -223,6 +223,10 @@ WHERE accepted_no = :accepted_no;
 -- What calls used that left no entry, so that a restart still knows it.
 UPDATE run_texts SET void_usage_json = ? WHERE accepted_no = ?;
 
+-- name: update_run_corrections
+-- How often the answer did not fit its schema and was asked for again.
+UPDATE run_texts SET corrections = ? WHERE accepted_no = ?;
+
 -- name: update_run_answered_by
 -- Stored with the message that another model gave than the selected one.
 UPDATE runs SET answered_by = ? WHERE accepted_no = ?;

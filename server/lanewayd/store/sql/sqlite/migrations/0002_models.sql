@@ -21,6 +21,7 @@ ALTER TABLE runs ADD COLUMN answered_by TEXT NOT NULL DEFAULT '';
 -- The structured answer of a run, '' = none; what calls used that left no entry, '' = nothing.
 ALTER TABLE run_texts ADD COLUMN output_json TEXT NOT NULL DEFAULT '';
 ALTER TABLE run_texts ADD COLUMN void_usage_json TEXT NOT NULL DEFAULT '';
+ALTER TABLE run_texts ADD COLUMN corrections INTEGER NOT NULL DEFAULT 0;
 
 DROP VIEW run_rows;
 
@@ -34,6 +35,7 @@ SELECT
     t.payloads_json,
     t.usage_json,
     t.void_usage_json,
+    t.corrections,
     t.output_json
 FROM runs AS r
 INNER JOIN run_texts AS t ON t.accepted_no = r.accepted_no;
