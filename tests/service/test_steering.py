@@ -212,7 +212,7 @@ async def test_a_steering_message_can_be_withdrawn_before_it_goes_in(tmp_path: P
         assert await end_of(service, steer.run_id) == (run_pb2.RUN_STATE_CANCELLED, "rpc")
         assert (await get_run(service, steer.run_id)).merged_into_run_id == ""
         assert (await service.wait(steer.run_id)).merged_into_run_id == ""
-        assert service.service.runs.scheduler.attached == 0
+        assert service.service.runs.scheduler.attached.count == 0
         tool.calls[0].answer.set_result(DONE)
         assert await end_of(service, host) == FINISHED
         assert await said_in(service, "s") == ["first"]

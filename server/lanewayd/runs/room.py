@@ -49,9 +49,9 @@ class Room:
     def refusal(self, tenant: str) -> LanewayError | None:
         """What answers a new message that there is no room for."""
         book, limits = self._scheduler.book, self._limits
-        if book.queued + self._scheduler.attached + self.entering >= limits.max_queued_runs:
+        if book.queued + self._scheduler.attached.count + self.entering >= limits.max_queued_runs:
             return LanewayError(ErrorCode.QUEUE_FULL, "the queue is full; repeat the call later", retry_after_s=1.0)
-        waiting = book.queued_of(tenant) + self._scheduler.attached_of(tenant) + self._entering[tenant]
+        waiting = book.queued_of(tenant) + self._scheduler.attached.count_of(tenant) + self._entering[tenant]
         if limits.tenant_queued_runs is not None and waiting >= limits.tenant_queued_runs:
             return _tenant_limit("limits.tenant.max_queued_runs", limits.tenant_queued_runs, "waiting")
         if limits.tenant_active_runs is not None and book.active_of(tenant) >= limits.tenant_active_runs:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lanewayd.clock import TimerHandle
 from lanewayd.errors import LanewayError
 from lanewayd.records import Disposition, QueueMode, Run, RunState
+from lanewayd.runs.attached import AttachedMessages
 from lanewayd.runs.backoff import until_answered
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.lanes import LaneBook, Ticket
@@ -56,10 +57,7 @@ class Scheduler:
         self._supervisions: dict[str, Supervision] = {}
         self._dispatches: dict[str, Dispatch] = {}
         self._recovered: dict[str, Run] = {}
-        self._attached: dict[str, dict[str, Run]] = {}
-        """Host -> messages that wait to go into it, by run id, in the order in which they came."""
-        self._hosts: dict[str, str] = {}
-        """The host of each of them; the row of one that has ended names none."""
+        self._attached = AttachedMessages()
         self._gate_timers: dict[str, TimerHandle] = {}
         self._group: asyncio.TaskGroup | None = None
         self._dispatched = 0
@@ -73,6 +71,11 @@ class Scheduler:
     def book(self) -> LaneBook:
         """The lanes as they are; read only for others."""
         return self._book
+
+    @property
+    def attached(self) -> AttachedMessages:
+        """Messages that wait to go into runs; read only for others."""
+        return self._attached
 
     @property
     def executing(self) -> int:
@@ -140,38 +143,23 @@ class Scheduler:
 
     def enqueue_detached(self, run: Run) -> None:
         """A message that was to go into a run, which has ended: it waits where it would, had it never been attached."""
+        self._attached.take_out(run.run_id)
         self._book.enqueue(_ticket(run))
         self._metrics.lane_queued(*_place_of(run), 1)
 
     def attach(self, run: Run) -> None:
         """A message waits to go into its host, which is under supervision or waits to be again."""
-        self._attached.setdefault(run.host_run_id, {})[run.run_id] = run
-        self._hosts[run.run_id] = run.host_run_id
+        self._attached.add(run)
         supervision = self._supervisions.get(run.host_run_id)
         if supervision is not None:
             supervision.steering.add(run)
 
     def _detach(self, run: Run) -> None:
         """A message does not wait for its host any more."""
-        host = self._hosts.pop(run.run_id, "")
-        attached = self._attached.get(host)
-        if attached is None:
-            return
-        attached.pop(run.run_id, None)
-        if not attached:
-            del self._attached[host]
+        host = self._attached.take_out(run.run_id)
         supervision = self._supervisions.get(host)
         if supervision is not None:
             supervision.steering.withdraw(run.run_id)
-
-    @property
-    def attached(self) -> int:
-        """Messages that wait to go into runs."""
-        return sum(map(len, self._attached.values()))
-
-    def attached_of(self, tenant: str) -> int:
-        """Those of one tenant."""
-        return sum(run.tenant == tenant for attached in self._attached.values() for run in attached.values())
 
     def cancel_queued(self, run: Run) -> None:
         """The run waits no longer: it has ended, or is part of another one."""
@@ -245,7 +233,7 @@ class Scheduler:
                 if ticket.is_gated and run.charges == 1:
                     self._gate_timers[run_id] = self._clock.call_later(GATE_LIMIT_S, lambda: self.got_on(run_id))
                 supervision = self._supervisions[run_id] = self._make_supervision(run, recovered is not None)
-                for attached in self._attached.get(run_id, {}).values():
+                for attached in self._attached.of(run_id):
                     supervision.steering.add(attached)
                 await supervision.supervise()
         except Exception:  # the edge of the run: one run's fault must not end the others'
@@ -254,8 +242,7 @@ class Scheduler:
         finally:
             self._supervisions.pop(run_id, None)
             self._dispatches.pop(run_id, None)
-            for attached_id in self._attached.pop(run_id, {}):
-                self._hosts.pop(attached_id, None)
+            self._attached.forget(run_id)
             timer = self._gate_timers.pop(run_id, None)
             if timer is not None:
                 timer.cancel()
