@@ -157,6 +157,10 @@ class Service:
         self._health.close()
         await self._server.stop(STOP_GRACE_S)
         await self._close()
+        if self._runs.scheduler.left_behind:
+            # What ignores that it was cancelled would hold up the end of the event loop for ever.
+            logger.error("a tool of a run that was given up does not let go, leaving without it")
+            self._seams.exit_now(0)
         return 0
 
     async def _leave_stuck_tools(self) -> None:

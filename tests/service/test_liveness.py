@@ -1,5 +1,6 @@
 """Runs that show no sign of life are told of, stopped past their threshold, and never keep their lane (spec 02, 8)."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -33,13 +34,24 @@ def stubborn() -> StubbornTool:
 
 
 @pytest.fixture
+def exits() -> list[int]:
+    """Codes with which the process was to end at once."""
+    return []
+
+
+@pytest.fixture
 async def service(
-    tmp_path: Path, model: ModelServer, clock: FakeClock, held: RecordingTool, stubborn: StubbornTool
+    tmp_path: Path,
+    model: ModelServer,
+    clock: FakeClock,
+    held: RecordingTool,
+    stubborn: StubbornTool,
+    exits: list[int],
 ) -> AsyncIterator[RunningService]:
     toml = "[lanes.narrow]\nmax_concurrent = 1\n"
     tools: list[Tool] = [held, stubborn]
     async with running_service(
-        tmp_path / "home", model=model, tools=tools, toml=toml, seams=Seams(clock=clock)
+        tmp_path / "home", model=model, tools=tools, toml=toml, seams=Seams(clock=clock, exit_now=exits.append)
     ) as running:
         yield running
         stubborn.may_end.set()
@@ -109,7 +121,7 @@ async def test_a_silent_tool_is_told_of_and_ends_its_run_after_a_quarter_of_an_h
 
 
 async def test_a_tool_that_ignores_everything_does_not_keep_its_session(
-    service: RunningService, model: ModelServer, clock: FakeClock, stubborn: StubbornTool
+    service: RunningService, model: ModelServer, clock: FakeClock, stubborn: StubbornTool, exits: list[int]
 ) -> None:
     run_id = await at_work_with(service, model, "stubborn", session_key="s")
     await stubborn.began.wait()
@@ -119,6 +131,16 @@ async def test_a_tool_that_ignores_everything_does_not_keep_its_session(
     assert (await service.wait(run_id)).error.reason == "RUN_STALLED"
     assert (await service.wait(behind)).payloads[0].text == "fine"
     assert not stubborn.may_end.is_set()
+    asked = len(model.requests)
+
+    # Nor does it keep the server from leaving, or go on when it lets go at last.
+    service.service.request_drain()
+    assert await service.finished == 0
+    assert exits == [0]
+    stubborn.may_end.set()
+    while service.service.runs.scheduler.left_behind:
+        await asyncio.sleep(0)
+    assert len(model.requests) == asked
 
 
 async def test_a_tool_that_reports_is_never_stopped(

@@ -5,6 +5,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lanewayd.clock import TimerHandle
 from lanewayd.errors import LanewayError
@@ -56,6 +57,8 @@ class Scheduler:
         self._make_supervision = supervision
         self._supervisions: dict[str, Supervision] = {}
         self._dispatches: dict[str, Dispatch] = {}
+        self._left_behind: set[asyncio.Task[Any]] = set()
+        """Work of runs that were given up; it goes on somewhere."""
         self._recovered: dict[str, Run] = {}
         self._attached = AttachedMessages()
         self._gate_timers: dict[str, TimerHandle] = {}
@@ -101,6 +104,16 @@ class Scheduler:
     def overdue(self) -> list[tuple[Ticket, int]]:
         """See LaneBook.overdue; nothing is while no run may start at all."""
         return self._book.overdue() if self._is_admitting else []
+
+    def leave_behind(self, work: "asyncio.Task[Any]") -> None:
+        """A run was given up: nothing waits for its work any more."""
+        self._left_behind.add(work)
+        work.add_done_callback(self._left_behind.discard)
+
+    @property
+    def left_behind(self) -> int:
+        """How many of them still go on: the process cannot end in order."""
+        return len(self._left_behind)
 
     def pump(self) -> None:
         """Start whatever may start."""

@@ -33,9 +33,6 @@ logger = logging.getLogger(__name__)
 
 Work = asyncio.Task[Outcome | Parked | None]
 
-_LEFT_BEHIND: set[Work] = set()
-"""Work of runs that were given up: it goes on somewhere, and can write nothing any more."""
-
 
 class Supervision:
     """Supervises one dispatch. Owner of the run's task and of the reason it was stopped for."""
@@ -48,13 +45,16 @@ class Supervision:
         settling: Settling,
         is_recovered: bool,
         on_slot_free: Callable[[str], None],
+        on_left_behind: Callable[[Work], None] = lambda _: None,
     ) -> None:
-        """`on_slot_free`: the run has ended, but its task still unwinds: its place in the lane can be used."""
+        """`on_slot_free`: the run has ended, but its task still unwinds: its place in the lane can be used.
+        `on_left_behind`: the run was given up, and this is what is left of it; it can write nothing any more."""
         self._run = run
         self._with = collaborators
         self._settling = settling
         self._is_recovered = is_recovered
         self._on_slot_free = on_slot_free
+        self._on_left_behind = on_left_behind
         self._trace: RunTrace
         self._cause: StopCause | None = None
         self._stop_reason = ""
@@ -159,8 +159,7 @@ class Supervision:
         await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
             logger.error("what is left of a run was given up", extra={"run_id": run.run_id})
-            _LEFT_BEHIND.add(work)
-            work.add_done_callback(_LEFT_BEHIND.discard)
+            self._on_left_behind(work)
 
     def _begin(self, work: Callable[[], Awaitable[Outcome]]) -> "Work":
         """A task for a part of the run's work; cancelled at once when the run has been stopped meanwhile. No group owns

@@ -118,7 +118,12 @@ def _scheduler(settings: Settings, collaborators: Collaborators, settling: Settl
         collaborators,
         settling=settling,
         supervision=lambda run, is_recovered: Supervision(
-            run, collaborators, settling=settling, is_recovered=is_recovered, on_slot_free=scheduler.free_slot
+            run,
+            collaborators,
+            settling=settling,
+            is_recovered=is_recovered,
+            on_slot_free=scheduler.free_slot,
+            on_left_behind=scheduler.leave_behind,
         ),
     )
     return scheduler
