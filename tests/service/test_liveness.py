@@ -137,9 +137,9 @@ async def test_a_tool_that_ignores_everything_does_not_keep_its_session(
     service.service.request_drain()
     assert await service.finished == 0
     assert exits == [0]
+    left = [task for task in asyncio.all_tasks() if task.get_name() == f"run {run_id}"]
     stubborn.may_end.set()
-    while service.service.runs.scheduler.left_behind:
-        await asyncio.sleep(0)
+    await asyncio.wait(left)
     assert len(model.requests) == asked
 
 
