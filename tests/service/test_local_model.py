@@ -87,13 +87,13 @@ async def test_without_any_setting_the_embedded_model_answers_in_a_stream(tmp_pa
 
 async def test_a_tool_that_the_message_names_is_called_and_its_result_answered(tmp_path: Path) -> None:
     async with running_service(tmp_path / "home") as service:
-        accepted = await service.accept("Use the tool exec to run: echo hello from the lane", model="")
+        accepted = await service.accept("Use the tool exec to run: echo hello", model="")
         answer = await service.wait(accepted.run_id)
         events = await service.events(accepted.run_id)
     assert answer.state == run_pb2.RUN_STATE_SUCCEEDED, answer.error.message
     [result] = [event.tool for event in events if event.tool.phase == event_pb2.TOOL_PHASE_RESULT]
     assert result.name == "exec"
-    assert "hello from the lane" in result.result.text
+    assert "hello" in result.result.text
     assert "hello" in text_of(answer).lower()
     # What the model was asked and said about tools is shown to nobody.
     assert not any('"tool"' in event.assistant.delta for event in events)
