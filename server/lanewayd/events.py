@@ -46,6 +46,7 @@ class QueuePhase(StrEnum):
     """What happened to a message that had to wait."""
 
     QUEUED = "queued"
+    STARTED = "started"
     STEERED = "steered"
     INJECTED = "injected"
     COLLECTED = "collected"

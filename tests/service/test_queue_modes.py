@@ -100,14 +100,26 @@ async def test_two_interrupting_messages_stop_the_run_once_and_both_are_answered
         assert await said_in(service, "s") in (["first", "one", "two"], ["first", "two"])
 
 
-async def test_the_log_of_an_interrupting_message_says_that_it_waits(tmp_path: Path, model: ModelServer) -> None:
+async def test_the_log_of_an_interrupting_message_says_that_it_waits_and_then_starts(
+    tmp_path: Path, model: ModelServer
+) -> None:
     tool = held_tool()
     async with running_service(tmp_path / "home", model=model, tools=[tool]) as service:
         await at_work(service, model, tool)
         new = await service.accept("now", session_key="s", queue_mode=INTERRUPT)
         await service.wait(new.run_id)
-        first = (await service.events(new.run_id))[0]
-        assert first.queue.phase == event_pb2.QUEUE_PHASE_QUEUED
+        waited, left, began, *_ = await service.events(new.run_id)
+        assert waited.queue.phase == event_pb2.QUEUE_PHASE_QUEUED
+        assert left.queue.phase == event_pb2.QUEUE_PHASE_STARTED
+        assert began.lifecycle.phase == event_pb2.LIFECYCLE_PHASE_START
+
+
+async def test_a_message_that_did_not_wait_has_no_queue_events(service: RunningService) -> None:
+    alone = await service.accept("first", session_key="s")
+    await service.wait(alone.run_id)
+    first, *rest = await service.events(alone.run_id)
+    assert first.lifecycle.phase == event_pb2.LIFECYCLE_PHASE_START
+    assert not any(event.HasField("queue") for event in rest)
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ async def test_messages_whose_run_is_aborted_are_queued_again_in_the_order_in_wh
             assert await end_of(service, run.run_id) == FINISHED
             assert (await get_run(service, run.run_id)).merged_into_run_id == ""
         assert await said_in(service, "s") == ["first", "second", "third", "fourth"]
-        assert await _queue_phases(service, steered.run_id) == ["STEERED", "DETACHED"]
+        assert await _queue_phases(service, steered.run_id) == ["STEERED", "DETACHED", "STARTED"]
         detached = [(await service.events(run.run_id))[1].queue for run in (steered, also)]
         assert [(change.host_run_id, change.position) for change in detached] == [(host, 0), (host, 2)]
 

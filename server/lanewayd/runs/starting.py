@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lanewayd.events import EventPayload, Lifecycle, LifecyclePhase, NewEvent, QueueChange, QueuePhase
 from lanewayd.messages import UserMessage, valid_text
 from lanewayd.queueing.inbox import DroppedMessages, WaitingMessage, collectable, collected_prompt
-from lanewayd.records import EntryKind, NewEntry, QueueMode, Run, RunState
+from lanewayd.records import Disposition, EntryKind, NewEntry, QueueMode, Run, RunState
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.user_words import said, words_of
 from lanewayd.store.interface import StartRun
@@ -62,7 +62,8 @@ def _opening(
     entry, message = said(words, collaborators.ids, now)
     reset = NewEntry(collaborators.ids.entry(), now, EntryKind.RESET, reset_body())
     collected = QueueChange(QueuePhase.COLLECTED, host_run_id=run.run_id)
-    events: list[EventPayload] = [start, *(collected for _ in members), message]
+    left_the_queue = () if run.disposition is Disposition.STARTED else (QueueChange(QueuePhase.STARTED),)
+    events: list[EventPayload] = [*left_the_queue, start, *(collected for _ in members), message]
     command = StartRun(
         run.run_id,
         now,

@@ -1333,7 +1333,7 @@ export enum QueuePhase {
   QUEUED = 1,
 
   /**
-   * It left the queue and starts as a run. Not sent: START of `lifecycle` says it.
+   * It left the queue and starts as a run. START of `lifecycle` follows.
    *
    * @generated from enum value: QUEUE_PHASE_STARTED = 2;
    */
