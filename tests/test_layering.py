@@ -28,7 +28,7 @@ VOCABULARY = {
 }
 """module -> what of the vocabulary it may import"""
 
-SETTINGS = {"config", "settings_schema", "settings_models", "settings_rules", "settings_reader"}
+SETTINGS = {"config", "settings_schema", "settings_models", "settings_rules", "settings_reader", "settings_params"}
 """Read by the composition root only."""
 
 ROOTS = {"app", "wiring", "__main__"}

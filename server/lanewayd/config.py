@@ -199,7 +199,7 @@ def _read(start: Settings, tree: Tree, reader: Reader) -> Settings:
 
     def entry_base(path: NamePath, entry_type: type) -> Any:
         if entry_type is AgentSettings:
-            return replace(defaults, max_concurrent=None, fallbacks=None)
+            return replace(defaults, max_concurrent=None, fallbacks=None, params={})
         if entry_type is ProviderSettings:
             return KNOWN_PROVIDERS.get(path[-1], ProviderSettings())
         return entry_type()

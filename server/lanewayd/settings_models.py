@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from lanewayd.messages import ThinkingLevel
+from lanewayd.settings_params import problem_of
 from lanewayd.settings_rules import (
     entries,
+    free_table,
     is_base_url,
     is_model_name,
     is_model_pattern,
@@ -54,6 +56,8 @@ class AgentSettings:
     """How much of tool calls watchers see who do not say it."""
     reasoning: str = setting("stream", choices=("off", "on", "stream"))
     """stream: watchers see what the model thinks; on: it is a part of the result instead; off: neither."""
+    params: Mapping[str, Any] = free_table(problem_of)
+    """What requests to models carry; those of a model go before the defaults', an agent's own before both."""
     cache_retention: str = setting("short", choices=("none", "short", "long"))
     """How long services shall keep its prompts in their caches."""
     context_tokens: int | None = setting(None, low=1)
@@ -172,6 +176,8 @@ class CatalogSettings:
     price_output: float | None = setting(None, low=0)
     price_cache_read: float | None = setting(None, low=0)
     price_cache_write: float | None = setting(None, low=0)
+    params: Mapping[str, Any] = free_table(problem_of)
+    """What requests to it carry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

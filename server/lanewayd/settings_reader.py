@@ -6,6 +6,7 @@ setting means. Every refusal is a StartupError that names the setting, where it 
 
 import dataclasses
 import difflib
+import json
 import math
 import re
 import tomllib
@@ -151,7 +152,9 @@ class Reader:
             if not (rule.names or is_name)(name):
                 words = rule.name_expectation or "letters, digits and _ . -, at most 64"
                 raise StartupError(f"`{dotted(here)}` ({_source(node)}): a name is {words}")
-            if is_section:
+            if rule.problem is not None:
+                entries[name] = self._free_value(node, rule.problem, here)
+            elif is_section:
                 entries[name] = self.build(self.entry_base(here, entry_type), node, here)
             else:
                 entries[name] = self._value(node, entry_type, rule, here)
@@ -172,6 +175,13 @@ class Reader:
                 f"available: {', '.join(rule.landed)}"
             )
         self.sources[dotted(path)] = node.source
+        return value
+
+    def _free_value(self, node: Raw | Tree, problem_of: Callable[[str, Any], str], path: NamePath) -> Any:
+        value = _plain(node)
+        if problem := problem_of(path[-1], value):
+            raise StartupError(f"`{dotted(path)}` = {_shown(value)} ({_source(node)}): {problem}")
+        self.sources[dotted(path)] = _source(node)
         return value
 
     def _unknown(self, path: NamePath, node: Raw | Tree, members: tuple[str, ...]) -> StartupError:
@@ -216,6 +226,18 @@ def _from_text(text: str, concrete: type) -> Any:
         except ValueError:
             return text
     return text
+
+
+def _plain(node: Raw | Tree) -> Any:
+    """The value that a free table holds; a text from a place that only knows text is read as JSON where it is some."""
+    if isinstance(node, dict):
+        return {name: _plain(below) for name, below in node.items()}
+    if not node.is_text:
+        return node.value
+    try:
+        return json.loads(node.value)
+    except ValueError:
+        return node.value
 
 
 def _meets(value: Any, rule: Rule) -> bool:

@@ -30,6 +30,8 @@ class Rule:
     names: Callable[[str], bool] | None = None
     """Of a section with free names: what a name must meet instead of `is_name`."""
     name_expectation: str = ""
+    problem: Callable[[str, Any], str] | None = None
+    """Of a free table: what is wrong with a name and its value, in words; empty if nothing is."""
 
 
 def setting(default: Any, **rule: Any) -> Any:
@@ -45,6 +47,11 @@ def later() -> Any:
 def entries(**rule: Any) -> Any:
     """A section with free names that has a Rule: for the names, and for the values where they are texts or lists."""
     return field(default_factory=dict, metadata={"rule": Rule(**rule)})
+
+
+def free_table(problem: Callable[[str, Any], str]) -> Any:
+    """A section with free names whose values are of any type, tables too."""
+    return field(default_factory=dict, metadata={"rule": Rule(problem=problem)})
 
 
 def section(section_type: type) -> Any:

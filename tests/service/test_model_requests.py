@@ -17,6 +17,7 @@ SCHEMA = {
     "required": ["city"],
     "additionalProperties": False,
 }
+OLLAMA_OPTIONS = {"num_ctx": 200_000, "num_predict": 90, "temperature": 0.5, "seed": 7, "num_gpu": 1}
 ANSWER = '{"city": "Paris"}'
 
 
@@ -108,6 +109,51 @@ async def test_a_level_of_thinking_arrives_in_the_words_of_the_language(
     body = model.requests[0].json
     words = ("reasoning_effort", "reasoning", "think", "output_config", "generationConfig")
     assert {field: body[field] for field in words if field in body} == thought
+
+
+@pytest.mark.parametrize(
+    ("api", "provider", "name", "own"),
+    [
+        ("openai_chat", "acme", "m", {"max_tokens": 90, "temperature": 0.5, "seed": 7}),
+        ("openai_responses", "acme", "m", {"max_output_tokens": 90, "temperature": 0.5}),
+        ("ollama", "acme", "m", {"options": OLLAMA_OPTIONS}),
+        ("anthropic", "acme", "m", {"max_tokens": 90, "temperature": 0.5}),
+        (
+            "gemini",
+            "gemini",
+            "m",
+            {"generationConfig": {"maxOutputTokens": 90, "temperature": 0.5, "seed": 7, "topK": 3}},
+        ),
+    ],
+)
+async def test_params_of_the_settings_are_sent_where_the_run_says_nothing(
+    tmp_path: Path, model: ModelServer, api: str, provider: str, name: str, own: dict[str, Any]
+) -> None:
+    more = f"""
+        [agents.defaults.params]
+        temperature = 0.1
+        top_p = 0.1
+        seed = 7
+        [models.catalog."{provider}/{name}".params]
+        temperature = 0.2
+        max_output_tokens = 90
+        top_p = 0.9
+        route = {{order = ["a", "b"]}}
+        [models.catalog."{provider}/{name}".params.options]
+        num_gpu = 1
+        [models.catalog."{provider}/{name}".params.generationConfig]
+        topK = 3
+        temperature = 1
+        [agents.list.main.params]
+        route = {{only = "c"}}
+    """
+    async with speaking(tmp_path, model, api, provider, more) as service:
+        model.answer(LANGUAGES[api].text("hi"))
+        ended = await service.finish(model=f"{provider}/{name}", temperature=0.5)
+    assert ended.payloads[0].text == "hi"
+    body = model.requests[0].json
+    assert (body["top_p"], body["route"]) == (0.9, {"only": "c"})
+    assert {field: body[field] for field in own} == own
 
 
 async def test_another_service_gets_no_key(tmp_path: Path, model: ModelServer) -> None:

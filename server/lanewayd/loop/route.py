@@ -34,7 +34,8 @@ class Leg:
     """Why not the one before it in the chain; told with the first call only."""
 
     def request(self, request: ModelRequest) -> ModelRequest:
-        """`request` for this model."""
+        """`request` for this model. What the run does not say, the params of the settings do."""
+        params = self.candidate.params
         return replace(
             request,
             model=self.candidate.model,
@@ -42,6 +43,10 @@ class Leg:
             profile=self.profile,
             thinking=self.thinking,
             cache_retention=self.candidate.cache_retention,
+            max_output_tokens=request.max_output_tokens or params.max_output_tokens,
+            temperature=params.temperature if request.temperature is None else request.temperature,
+            seed=params.seed if request.seed is None else request.seed,
+            params=params.fields,
         )
 
 

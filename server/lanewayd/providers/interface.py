@@ -43,7 +43,7 @@ class ModelRequest:
     thinking: ThinkingLevel | None = None
     """None: nothing is said about thinking, the provider's own default holds."""
     max_output_tokens: int = 0
-    """What the run asks for; 0 = nothing, see `output_cap`."""
+    """What the run or the settings ask for; 0 = nothing, see `output_cap`."""
     temperature: float | None = None
     seed: int | None = None
     response_schema: Mapping[str, Any] | None = None
@@ -54,6 +54,8 @@ class ModelRequest:
     """The same for all calls of a session; helps services that cache prompts by a key. "" = none."""
     cache_retention: str = "short"
     """How long a prompt cache shall live: none, short or long (spec 04, 10.2)."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the body from the settings, sent where the request has none of that name (R-4.17)."""
 
     @property
     def output_cap(self) -> int:

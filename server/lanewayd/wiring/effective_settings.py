@@ -110,8 +110,10 @@ def _origin(name: str, path: NamePath, sources: Mapping[str, str]) -> tuple[Orig
 def _shown(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, Path):
         value = os.fspath(value)
-    if isinstance(value, tuple):
-        return [redactor.text(item) for item in value]
+    if isinstance(value, tuple | list):
+        return [_shown(item, redactor) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _shown(item, redactor) for name, item in value.items()}
     return redactor.text(value) if isinstance(value, str) else value
 
 

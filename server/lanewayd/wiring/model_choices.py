@@ -7,6 +7,7 @@ from dataclasses import replace
 from lanewayd.errors import ErrorCode, LanewayError
 from lanewayd.messages import LOCAL_PROVIDER, SCRIPTED_PROVIDER, Prices, ThinkingLevel
 from lanewayd.models.candidates import Candidate
+from lanewayd.models.params import ModelParams, params_of
 from lanewayd.models.resolve import (
     ModelChoice,
     ModelNames,
@@ -97,7 +98,13 @@ class ModelChoices:
             )
         if facts.prices == Prices() and provider in self._providers and self._providers[provider].api == "ollama":
             facts = replace(facts, prices=FREE)  # it runs on one's own machines (R-5.92)
-        return Candidate(provider, model, facts, level_for(wish, facts), agent.cache_retention)
+        params = self._params(reference, agent)
+        return Candidate(provider, model, facts, level_for(wish, facts), agent.cache_retention, params)
+
+    def _params(self, reference: str, agent: AgentSettings) -> ModelParams:
+        defaults = self._settings.agents.defaults
+        own = {} if agent is defaults else agent.params
+        return params_of(defaults.params, self._known.params(reference), own)
 
     def _usable(self, reference: str, agent: AgentSettings) -> str:
         """`provider/model` of what the settings name, empty if it cannot be called."""

@@ -32,6 +32,10 @@ class KnownModels:
         native = entry.context_window or self._native(reference).context_window
         return window(native=native, entry_tokens=entry.context_tokens, agent_cap=agent_cap)
 
+    def params(self, reference: str) -> Mapping[str, Any]:
+        """What the settings say that requests to the model carry."""
+        return self._entries.get(reference.lower(), CatalogSettings()).params
+
     def of(self, provider: str) -> list[str]:
         """References of the models that are known of a provider."""
         listed = [f"{provider}/{model}" for model in listed_models(provider)]

@@ -32,6 +32,7 @@ from lanewayd.providers.call_ids import WireIds
 from lanewayd.providers.history import pair_calls_with_results
 from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
+from lanewayd.providers.params import with_params
 from lanewayd.providers.request_texts import BLANK_USER, function_name, result_text
 
 OMITTED_REASONING = "(reasoning omitted)"
@@ -66,7 +67,8 @@ def encode_request(request: ModelRequest) -> bytes:
     if begun is not None and family.thinks is Thinks.BUDGET and family is not OTHER and not thinking.is_on:
         # Thoughts in an answer that goes on without thinking are refused.
         begun.blocks[:] = [block for block in begun.blocks if not _is_thought(block)]
-    fields = [f'"model":{_quoted(request.model)}', *_options(request, family, thinking)]
+    options = with_params(_options(request, family, thinking), request.params)
+    fields = [f'"model":{_quoted(request.model)}', _json(options)[1:-1]]
     # What changes least stands first: the service keeps what it has read up to a mark.
     if request.tools:
         tools = [_tool(spec) for spec in request.tools]
@@ -87,21 +89,21 @@ def answer_format(request: ModelRequest) -> dict[str, Any] | None:
     return None if schema is None else {"type": "json_schema", "schema": schema}
 
 
-def _options(request: ModelRequest, family: Family, thinking: Thinking) -> Iterator[str]:
-    yield f'"max_tokens":{thinking.max_tokens}'
-    yield '"stream":true'
+def _options(request: ModelRequest, family: Family, thinking: Thinking) -> dict[str, Any]:
+    options: dict[str, Any] = {"max_tokens": thinking.max_tokens, "stream": True}
     if thinking.thinking is not None:
-        yield f'"thinking":{_json(thinking.thinking)}'
+        options["thinking"] = thinking.thinking
     config: dict[str, Any] = {}
     if thinking.effort is not None:
         config["effort"] = thinking.effort
     if (answer := answer_format(request)) is not None:
         config["format"] = answer
     if config:
-        yield f'"output_config":{_json(config)}'
+        options["output_config"] = config
     # A model that thinks takes no other than its own.
     if request.temperature is not None and family.takes_sampling and not thinking.is_on:
-        yield f'"temperature":{min(max(request.temperature, 0.0), _MAX_TEMPERATURE)}'
+        options["temperature"] = min(max(request.temperature, 0.0), _MAX_TEMPERATURE)
+    return options
 
 
 @dataclass(slots=True)

@@ -29,6 +29,7 @@ from lanewayd.providers.gemini.thinking import thinking_fields
 from lanewayd.providers.history import pair_calls_with_results
 from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
+from lanewayd.providers.params import with_params
 from lanewayd.providers.request_texts import BLANK_USER, function_name, result_text
 
 FIRST_USER = "(the conversation begins with the answer below)"
@@ -66,6 +67,7 @@ def encode_request(request: ModelRequest) -> bytes:
         options["tools"] = [{"functionDeclarations": [_declaration(spec) for spec in request.tools]}]
     if config := _generation_config(request):
         options["generationConfig"] = config
+    options = with_params(options, request.params)
     # Put together from the turns' own texts: the arguments of calls go out as they came in.
     contents = ",".join(turn.json for turn in _turns(request))
     more = f",{_json(options)[1:-1]}" if options else ""

@@ -23,6 +23,7 @@ from lanewayd.providers.history import pair_calls_with_results, start_of_tool_lo
 from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.ollama.options import request_options
+from lanewayd.providers.params import with_params
 from lanewayd.providers.request_texts import BLANK_USER, result_text
 
 THINKING_FIELD = "thinking"
@@ -32,7 +33,8 @@ def encode_request(request: ModelRequest, *, provider: str | None = None) -> byt
     """The request body for the service that is configured under the name `provider`."""
     # Put together from texts: a call's arguments stand in it as the model wrote them, numbers with all their digits.
     messages = ",".join(_messages(request, provider))
-    body = f'{{"model":{_json(request.model)},"messages":[{messages}],{_json(request_options(request))[1:]}'
+    options = with_params(request_options(request), request.params)
+    body = f'{{"model":{_json(request.model)},"messages":[{messages}],{_json(options)[1:]}'
     return valid_text(body).encode()
 
 

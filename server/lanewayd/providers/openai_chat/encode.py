@@ -28,6 +28,7 @@ from lanewayd.providers.openai_chat.chunk_fields import REASONING_FIELDS
 from lanewayd.providers.openai_chat.manners import ChatManners
 from lanewayd.providers.openai_chat.options import request_options
 from lanewayd.providers.openai_models import bare_name
+from lanewayd.providers.params import with_params
 from lanewayd.providers.request_texts import BLANK_USER, function_name, result_text
 
 # Their tokenizer refuses any other id of a call, wherever they are served: github.com/mistralai/mistral-common.
@@ -36,7 +37,7 @@ _MISTRAL = re.compile(r"(?:mistral|mixtral|ministral|magistral|codestral|devstra
 
 def encode_request(request: ModelRequest, manners: ChatManners, overrides: Mapping[str, Any] | None = None) -> bytes:
     """The request body; `overrides` are fields that take the place of the request's own."""
-    options = request_options(request, manners) | dict(overrides or {})
+    options = with_params(request_options(request, manners) | dict(overrides or {}), request.params)
     # Put together from the messages' own texts: a long conversation is encoded anew at each of its turns.
     messages = ",".join(_encoded(request, manners))
     body = f'{{"model":{_quoted(request.model)},"messages":[{messages}],{_json(options)[1:]}'

@@ -27,6 +27,7 @@ from lanewayd.providers.images import image_base64, shown_messages
 from lanewayd.providers.interface import ModelRequest
 from lanewayd.providers.openai_responses.item_fields import item_of_signature
 from lanewayd.providers.openai_responses.options import request_options
+from lanewayd.providers.params import with_params
 from lanewayd.providers.request_texts import BLANK_USER, function_name, result_text
 
 _ILLEGAL_IN_ID = re.compile(r"[^A-Za-z0-9_-]")
@@ -38,7 +39,7 @@ def encode_request(request: ModelRequest, *, provider: str, is_openai: bool = Fa
     body: dict[str, Any] = {"model": request.model, "input": list(_items(request, provider))}
     if request.system.strip():
         body["instructions"] = request.system
-    body |= request_options(request, is_openai=is_openai)
+    body |= with_params(request_options(request, is_openai=is_openai), request.params)
     return valid_text(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
