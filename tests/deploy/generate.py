@@ -57,6 +57,8 @@ def _node(value_type: Any, rule: Rule) -> dict[str, Any]:
     origin, arguments = typing.get_origin(value_type), typing.get_args(value_type)
     if dataclasses.is_dataclass(value_type):
         return _section(typing.cast(type, value_type))
+    if value_type is Any:
+        return {}
     if origin in (types.UnionType, typing.Union):
         (value_type,) = (each for each in arguments if each is not types.NoneType)
         return _node(value_type, rule)
