@@ -23,7 +23,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.fakes.languages import LANGUAGES
-from tests.fakes.model_server import ModelServer, text_answer
+from tests.fakes.model_answers import text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.page_reader import BIN, BLOCK, REPOSITORY, Reader, blocks_of, pattern_of
 from tests.fakes.service import RunningService
 

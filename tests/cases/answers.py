@@ -2,7 +2,8 @@
 
 import asyncio
 
-from tests.fakes.model_server import Answer, ModelServer, text_answer
+from tests.fakes.model_answers import Answer, text_answer
+from tests.fakes.model_server import ModelServer
 
 
 def held(release: asyncio.Event, text: str = "ok") -> Answer:

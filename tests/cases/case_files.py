@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.fakes.model_server import Answer, End
+from tests.fakes.model_answers import Answer, End
 
 FOLDER = Path(__file__).parent
 

@@ -8,7 +8,8 @@ from tests.cases.case_tools import NumberingTool, now_tool
 from tests.cases.observing import Observed, observe
 from tests.cases.stage import Stage
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import Answer, ModelServer
+from tests.fakes.model_answers import Answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import running_service
 
 from lanewayd.app import Seams

@@ -10,7 +10,8 @@ from tests.cases.observing import check_idle, observe
 from tests.cases.speaking import MODEL, play_native, stage_speaking
 from tests.cases.stage import Stage
 from tests.fakes.languages import LANGUAGES
-from tests.fakes.model_server import Answer, ModelServer, RecordedRequest
+from tests.fakes.model_answers import Answer
+from tests.fakes.model_server import ModelServer, RecordedRequest
 from tests.unit.providers.anthropic.conversations import check_request
 
 from laneway.v1 import agent_pb2, event_pb2, run_pb2

@@ -10,7 +10,8 @@ from tests.cases.observing import Observed, check_idle, observe, strict_json
 from tests.cases.speaking import stage_speaking
 from tests.cases.stage import Stage
 from tests.fakes.languages import LANGUAGES
-from tests.fakes.model_server import Answer, ModelServer
+from tests.fakes.model_answers import Answer
+from tests.fakes.model_server import ModelServer
 
 from laneway.v1 import event_pb2, run_pb2
 

@@ -9,7 +9,8 @@ from tests.cases.observing import check_idle, observe, strict_json
 from tests.cases.speaking import MODEL, play_native, stage_speaking
 from tests.cases.stage import Stage
 from tests.fakes.languages import LANGUAGES
-from tests.fakes.model_server import Answer, End, ModelServer
+from tests.fakes.model_answers import Answer, End
+from tests.fakes.model_server import ModelServer
 
 from laneway.v1 import agent_pb2, event_pb2, run_pb2
 

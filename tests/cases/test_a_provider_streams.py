@@ -18,7 +18,8 @@ from tests.cases.observing import (
 )
 from tests.cases.stage import Stage
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import DONE, Answer, ModelServer, Step, delta, gzipped
+from tests.fakes.model_answers import DONE, Answer, Step, delta, gzipped
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import running_service
 
 from laneway.v1 import agent_pb2, event_pb2, run_pb2, session_pb2

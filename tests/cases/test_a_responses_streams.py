@@ -11,7 +11,8 @@ from tests.cases.observing import Observed, strict_json
 from tests.cases.speaking import play_native, stage_speaking
 from tests.cases.stage import Stage
 from tests.fakes.languages import LANGUAGES
-from tests.fakes.model_server import Answer, ModelServer, RecordedRequest, event
+from tests.fakes.model_answers import Answer, event
+from tests.fakes.model_server import ModelServer, RecordedRequest
 
 from laneway.v1 import event_pb2, run_pb2
 

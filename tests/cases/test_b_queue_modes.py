@@ -6,7 +6,8 @@ import pytest
 from tests.cases.answers import said
 from tests.cases.observing import check_conversations, check_idle
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import ModelServer, calls_answer
+from tests.fakes.model_answers import calls_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
 

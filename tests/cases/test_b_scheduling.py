@@ -12,7 +12,8 @@ from tests.cases.answers import held, never, said
 from tests.cases.observing import check_conversations, check_idle, entries_of, lock_files, observe, unwound
 from tests.fakes.commit_gates import HoldingGate
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import ModelServer, calls_answer, failure, text_answer
+from tests.fakes.model_answers import calls_answer, failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, refusal_of, running_service
 

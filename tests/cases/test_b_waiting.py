@@ -7,7 +7,8 @@ from tests.cases.answers import held
 from tests.cases.observing import entries_of, observe
 from tests.cases.refusals import refused
 from tests.cases.stage import Stage
-from tests.fakes.model_server import ModelServer, failure
+from tests.fakes.model_answers import failure
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import RunningService
 
 from laneway.v1 import agent_pb2, event_pb2, run_pb2

@@ -11,7 +11,8 @@ from tests.cases.case_files import case
 from tests.cases.observing import Observed, entries_of, observe
 from tests.cases.stage import Stage
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import DONE, Answer, ModelServer, Step, calls_answer, delta, failure, text_answer
+from tests.fakes.model_answers import DONE, Answer, Step, calls_answer, delta, failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.service import RunningService, refusal_of, running_service
 

@@ -15,8 +15,9 @@ from tests.cases.observing import (
     results_sent,
     whole_text,
 )
-from tests.fakes.model_server import DONE as END_MARK
-from tests.fakes.model_server import Answer, ModelServer, delta
+from tests.fakes.model_answers import DONE as END_MARK
+from tests.fakes.model_answers import Answer, delta
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.server_process import ServerProcess
 from tests.fakes.service import RunningService, running_service, toml_for

@@ -12,7 +12,8 @@ import pytest
 from tests.cases.case_files import case
 from tests.cases.observing import check_conversations, check_idle, observe, results_sent
 from tests.cases.processes_seen import living, new_mark, peak_memory_bytes, zombies_of
-from tests.fakes.model_server import Answer, ModelServer, calls_answer, text_answer
+from tests.fakes.model_answers import Answer, calls_answer, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.server_process import ServerProcess
 from tests.fakes.service import RunningService, running_service, toml_for

@@ -19,7 +19,8 @@ from tests.cases.ping_counter import PingCounter
 from tests.cases.refusals import refusal, stream_refusal
 from tests.cases.stage import Stage
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import DONE, Answer, ModelServer, delta, text_answer
+from tests.fakes.model_answers import DONE, Answer, delta, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.server_process import REPOSITORY, ServerProcess
 from tests.fakes.service import RunningService, running_service, toml_for
 

@@ -7,7 +7,8 @@ import grpc
 import pytest
 from tests.cases.observing import check_conversations, observe, strict_json, whole_text
 from tests.cases.refusals import refusal
-from tests.fakes.model_server import DONE, Answer, ModelServer, calls_answer, delta
+from tests.fakes.model_answers import DONE, Answer, calls_answer, delta
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.service import RunningService, refusal_of, running_service
 

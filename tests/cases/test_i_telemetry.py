@@ -12,7 +12,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode, get_current_span
 from tests.fakes.fake_clock import FakeClock
 from tests.fakes.log_lines import kept_log_lines
-from tests.fakes.model_server import Answer, End, ModelServer, calls_answer, delta, failure, text_answer
+from tests.fakes.model_answers import Answer, End, calls_answer, delta, failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.service import RunningService, running_service, toml_for
 from tests.fakes.telemetry_probe import Probe

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.commit_gates import HoldingGate
-from tests.fakes.model_server import ModelServer, calls_answer, text_answer
+from tests.fakes.model_answers import calls_answer, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import RunningService, running_service
 
 from laneway.calls import Timeouts

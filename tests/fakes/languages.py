@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tests.fakes.model_server import Answer, RecordedRequest, event, text_answer
+from tests.fakes.model_answers import Answer, event, text_answer
+from tests.fakes.model_server import RecordedRequest
 
 
 @dataclass(frozen=True, slots=True)

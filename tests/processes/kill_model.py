@@ -10,7 +10,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.model_server import DONE, Answer, ModelServer, RecordedRequest, calls_answer, delta, event
+from tests.fakes.model_answers import DONE, Answer, calls_answer, delta, event
+from tests.fakes.model_server import ModelServer, RecordedRequest
 
 Turn = tuple[str, int]
 """(message, number of the model call in its run)"""

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import grpc
 import pytest
-from tests.fakes.model_server import Answer, ModelServer, calls_answer, delta
+from tests.fakes.model_answers import Answer, calls_answer, delta
+from tests.fakes.model_server import ModelServer
 from tests.fakes.server_process import ServerProcess
 from tests.processes.conftest import MakeServer
 from tests.processes.failpoints import Failpoint

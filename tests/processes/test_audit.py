@@ -1,7 +1,8 @@
 """The audit ledger over a kill: nothing is told twice, nothing is made up, and what was cut off is unknown."""
 
 import pytest
-from tests.fakes.model_server import ModelServer, calls_answer
+from tests.fakes.model_answers import calls_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.server_process import ServerProcess
 from tests.processes.conftest import MakeServer
 

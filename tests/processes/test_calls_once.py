@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.commit_gates import HoldingGate
-from tests.fakes.model_server import ModelServer, calls_answer, text_answer
+from tests.fakes.model_answers import calls_answer, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.server_process import ServerProcess
 from tests.fakes.service import running_service

@@ -1,6 +1,7 @@
 """What is known of a key that cannot be used outlives the death of the process."""
 
-from tests.fakes.model_server import ModelServer, failure
+from tests.fakes.model_answers import failure
+from tests.fakes.model_server import ModelServer
 from tests.processes.conftest import MakeServer
 
 from laneway.v1 import run_pb2

@@ -7,7 +7,8 @@ import time
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
-from tests.fakes.model_server import Answer, ModelServer, calls_answer, delta, text_answer
+from tests.fakes.model_answers import Answer, calls_answer, delta, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.server_process import ServerProcess
 from tests.fakes.service import refusal_of
 from tests.processes.conftest import MakeServer

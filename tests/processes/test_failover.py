@@ -1,7 +1,8 @@
 """A server that is killed while a run waits for its next try: the run goes on after the restart."""
 
 import pytest
-from tests.fakes.model_server import ModelServer, failure, text_answer
+from tests.fakes.model_answers import failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.processes.conftest import MakeServer
 
 from laneway.v1 import event_pb2, run_pb2

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.fakes.model_server import ModelServer, calls_answer
+from tests.fakes.model_answers import calls_answer
+from tests.fakes.model_server import ModelServer
 from tests.processes.conftest import MakeServer
 from tests.processes.scale import scaled
 

@@ -4,7 +4,8 @@ import asyncio
 
 import grpc
 import pytest
-from tests.fakes.model_server import ModelServer, calls_answer
+from tests.fakes.model_answers import calls_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.server_process import ServerProcess
 from tests.processes.conftest import MakeServer
 

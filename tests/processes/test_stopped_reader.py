@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.fakes.model_server import Answer, ModelServer, delta
+from tests.fakes.model_answers import Answer, delta
+from tests.fakes.model_server import ModelServer
 from tests.fakes.server_process import REPOSITORY
 from tests.processes.conftest import MakeServer
 from tests.processes.scale import scaled

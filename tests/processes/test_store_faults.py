@@ -11,7 +11,8 @@ from pathlib import Path
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
-from tests.fakes.model_server import Answer, ModelServer, delta, text_answer
+from tests.fakes.model_answers import Answer, delta, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.server_process import ServerExited, ServerProcess
 from tests.fakes.service import refusal_of
 from tests.processes.conftest import MakeServer

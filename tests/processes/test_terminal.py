@@ -8,7 +8,8 @@ from pathlib import Path
 import grpc
 import pytest
 from tests.fakes.commit_gates import HoldingGate
-from tests.fakes.model_server import DONE, Answer, ModelServer, delta, event, failure, text_answer
+from tests.fakes.model_answers import DONE, Answer, delta, event, failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import running_service
 from tests.processes.conftest import MakeServer
 from tests.processes.failpoints import Failpoint, kinds_of

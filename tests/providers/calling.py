@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import delta
+from tests.fakes.model_answers import delta
 
 from lanewayd.clock import TimerHandle
 from lanewayd.messages import UserMessage

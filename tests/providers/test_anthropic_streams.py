@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.languages import LANGUAGES
-from tests.fakes.model_server import Answer, ModelServer, event, failure, wire
+from tests.fakes.model_answers import Answer, event, failure, wire
+from tests.fakes.model_server import ModelServer
 from tests.providers.calling import KEY, events_of, text_of
 
 from lanewayd.clock import SystemClock

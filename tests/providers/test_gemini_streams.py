@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.fakes.model_server import Answer, ModelServer, failure, wire
+from tests.fakes.model_answers import Answer, failure, wire
+from tests.fakes.model_server import ModelServer
 from tests.providers.calling import KEY, events_of
 
 from lanewayd.clock import SystemClock

@@ -6,7 +6,8 @@ from contextlib import aclosing
 
 import httpx
 import pytest
-from tests.fakes.model_server import DONE, Answer, ModelServer, delta, gzipped, text_answer, wire
+from tests.fakes.model_answers import DONE, Answer, delta, gzipped, text_answer, wire
+from tests.fakes.model_server import ModelServer
 from tests.providers.calling import (
     REQUEST,
     MakeProvider,

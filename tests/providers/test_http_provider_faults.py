@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.fakes.model_server import Answer, End, ModelServer, delta, failure, wire
+from tests.fakes.model_answers import Answer, End, delta, failure, wire
+from tests.fakes.model_server import ModelServer
 from tests.providers.calling import (
     KEY,
     PARTIAL_CALL,

@@ -4,7 +4,8 @@ import asyncio
 from contextlib import aclosing
 
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import DONE, Answer, ModelServer, delta
+from tests.fakes.model_answers import DONE, Answer, delta
+from tests.fakes.model_server import ModelServer
 from tests.providers.calling import (
     REQUEST,
     CountingClock,

@@ -5,7 +5,8 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from tests.fakes.model_server import Answer, ModelServer, failure, wire
+from tests.fakes.model_answers import Answer, failure, wire
+from tests.fakes.model_server import ModelServer
 
 from lanewayd.errors import ErrorCode
 from lanewayd.providers.endpoint import bearer

@@ -5,7 +5,8 @@ import json
 import sys
 from contextlib import aclosing
 
-from tests.fakes.model_server import ModelServer, text_answer
+from tests.fakes.model_answers import text_answer
+from tests.fakes.model_server import ModelServer
 
 from lanewayd.clock import SystemClock
 from lanewayd.messages import Message, ToolResultMessage, ToolSpec, UserMessage

@@ -1,6 +1,7 @@
 """A session that is at work, for tests of what further messages do to it."""
 
-from tests.fakes.model_server import ModelServer, calls_answer
+from tests.fakes.model_answers import calls_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.service import RunningService
 

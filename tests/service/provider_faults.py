@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes.model_server import DONE, Answer, End, delta, event, failure, wire
+from tests.fakes.model_answers import DONE, Answer, End, delta, event, failure, wire
 from tests.service.provider_stage import KEY
 
 PARTIAL_CALL = delta(tool_calls=[{"index": 0, "id": "x", "function": {"name": "exec", "arguments": '{"command":"tou'}}])

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import ModelServer, text_answer
+from tests.fakes.model_answers import text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import Reading
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import ModelServer, calls_answer, text_answer
+from tests.fakes.model_answers import calls_answer, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.refusals import Refusal, refused_stream

@@ -11,7 +11,8 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from tests.fakes.commit_gates import HoldingGate
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import ModelServer, calls_answer
+from tests.fakes.model_answers import calls_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE, AskedCall, RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import Expected, check_outcome, get_run, read_ended, runs_of

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.fakes.model_server import DONE, Answer, delta, text_answer
+from tests.fakes.model_answers import DONE, Answer, delta, text_answer
 from tests.service.provider_stage import ProviderStage
 
 from laneway.v1 import agent_pb2

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from tests.fakes.commit_gates import FailingGate, HoldingGate
-from tests.fakes.model_server import Answer, ModelServer, calls_answer, delta, failure, text_answer
+from tests.fakes.model_answers import Answer, calls_answer, delta, failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.service import TENANT_KEY, RunningService, running_service
 from tests.service.refusals import refused

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.fakes.model_server import ModelServer, calls_answer, text_answer
+from tests.fakes.model_answers import calls_answer, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import running_service
 from tests.service.agreement import read_ended
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.fakes.model_server import ModelServer, failure, text_answer
+from tests.fakes.model_answers import failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import RunningService, running_service
 
 from laneway.v1 import run_pb2, session_pb2

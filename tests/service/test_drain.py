@@ -12,7 +12,8 @@ import pytest
 from grpc_health.v1 import health_pb2
 from tests.fakes.commit_gates import HoldingGate
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import Answer, ModelServer, calls_answer, delta, text_answer
+from tests.fakes.model_answers import Answer, calls_answer, delta, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import Expected, Reading, check_outcome, get_run, read_ended

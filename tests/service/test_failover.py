@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.fakes.model_server import DONE, Answer, End, ModelServer, delta, failure, text_answer
+from tests.fakes.model_answers import DONE, Answer, End, delta, failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import Reading, get_run, read_ended
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from google.protobuf import field_mask_pb2
-from tests.fakes.model_server import ModelServer, text_answer
+from tests.fakes.model_answers import text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import RunningService, running_service
 from tests.service.refusals import Refusal, refused
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from tests.fakes.model_server import DONE, Answer, ModelServer, delta, event, failure, wire
+from tests.fakes.model_answers import DONE, Answer, delta, event, failure, wire
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import RunningService, refusal_of
 
 HALF = "\\ud83d"

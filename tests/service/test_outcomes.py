@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import Answer, End, ModelServer, calls_answer, delta, failure, text_answer
+from tests.fakes.model_answers import Answer, End, calls_answer, delta, failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import END, ERROR, Expected, check_outcome, get_run, read_ended, runs_of

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
-from tests.fakes.model_server import DONE, Answer, delta, failure, text_answer
+from tests.fakes.model_answers import DONE, Answer, delta, failure, text_answer
 from tests.service.agreement import Expected, check_outcome
 from tests.service.provider_faults import overload_after_text
 from tests.service.provider_stage import ProviderStage

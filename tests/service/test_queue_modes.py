@@ -7,7 +7,8 @@ import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import ModelServer, calls_answer, text_answer
+from tests.fakes.model_answers import calls_answer, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import get_run

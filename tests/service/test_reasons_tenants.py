@@ -3,7 +3,8 @@
 from typing import Any
 
 import grpc
-from tests.fakes.model_server import ModelServer, text_answer
+from tests.fakes.model_answers import text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import TENANT_KEY, RunningService
 from tests.service.refusals import refused, refused_stream
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.cases.observing import observe
 from tests.fakes.languages import LANGUAGES
-from tests.fakes.model_server import Answer, ModelServer, event
+from tests.fakes.model_answers import Answer, event
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import RunningService, running_service
 
 from laneway.v1 import session_pb2

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from tests.fakes.model_server import ModelServer, calls_answer
+from tests.fakes.model_answers import calls_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.refusals import all_that_is_stored, refused

@@ -6,7 +6,8 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.fakes.model_server import ModelServer, calls_answer, text_answer
+from tests.fakes.model_answers import calls_answer, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import TENANT_KEY, RunningService, running_service
 from tests.service.refusals import all_that_is_stored, refused

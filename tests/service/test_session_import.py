@@ -9,8 +9,9 @@ from typing import Any
 import grpc
 import pytest
 from tests.fakes.cutting_proxy import CuttingProxy, Harm
-from tests.fakes.model_server import DONE as END_MARK
-from tests.fakes.model_server import Answer, ModelServer, calls_answer, delta, text_answer
+from tests.fakes.model_answers import DONE as END_MARK
+from tests.fakes.model_answers import Answer, calls_answer, delta, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.refusals import Refusal, all_that_is_stored, checked, refused

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from tests.fakes.fake_clock import FakeClock
 from tests.fakes.log_lines import kept_log_lines
-from tests.fakes.model_server import ModelServer, calls_answer
+from tests.fakes.model_answers import calls_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import TENANT_KEY, RunningService, running_service
 from tests.service.refusals import refused

@@ -7,7 +7,8 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
-from tests.fakes.model_server import ModelServer, calls_answer
+from tests.fakes.model_answers import calls_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.refusals import all_that_is_stored, refused

@@ -8,8 +8,9 @@ from typing import Any
 import grpc
 import pytest
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import DONE as END_MARK
-from tests.fakes.model_server import Answer, ModelServer, calls_answer, delta, text_answer
+from tests.fakes.model_answers import DONE as END_MARK
+from tests.fakes.model_answers import Answer, calls_answer, delta, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import get_run

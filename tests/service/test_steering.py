@@ -4,8 +4,9 @@ import asyncio
 from pathlib import Path
 
 from tests.fakes.commit_gates import HoldingGate
-from tests.fakes.model_server import DONE as STREAM_END
-from tests.fakes.model_server import Answer, ModelServer, delta, event, text_answer
+from tests.fakes.model_answers import DONE as STREAM_END
+from tests.fakes.model_answers import Answer, delta, event, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import get_run

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.fakes.model_server import ModelServer, calls_answer, text_answer
+from tests.fakes.model_answers import calls_answer, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import get_run, read_ended
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import ModelServer, calls_answer
+from tests.fakes.model_answers import calls_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import running_service
 
 from lanewayd.app import Seams

@@ -7,8 +7,9 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.fakes.model_server import DONE as END_MARK
-from tests.fakes.model_server import Answer, ModelServer, delta, text_answer
+from tests.fakes.model_answers import DONE as END_MARK
+from tests.fakes.model_answers import Answer, delta, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.service import RunningService
 from tests.service.agreement import get_run, read_ended
 from tests.service.refusals import checked

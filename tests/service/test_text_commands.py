@@ -5,7 +5,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from tests.fakes.model_server import ModelServer, calls_answer, text_answer
+from tests.fakes.model_answers import calls_answer, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE
 from tests.fakes.service import RunningService, running_service
 from tests.service.agreement import get_run

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.model_server import DONE as END_MARK
-from tests.fakes.model_server import Answer, ModelServer, calls_answer, delta, failure
+from tests.fakes.model_answers import DONE as END_MARK
+from tests.fakes.model_answers import Answer, calls_answer, delta, failure
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import DONE, RecordingTool
 from tests.fakes.service import RunningService, running_service
 from tests.service.test_session_settings import update

@@ -1,6 +1,7 @@
 """Secrets planted in prompts, keys, tool output and environment: none in any log, span, metric or error."""
 
-from tests.fakes.model_server import Answer, End, ModelServer, calls_answer, failure, text_answer
+from tests.fakes.model_answers import Answer, End, calls_answer, failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.otlp_receiver import OtlpReceiver
 from tests.fakes.service import toml_for
 from tests.telemetry.conftest import MakeServer

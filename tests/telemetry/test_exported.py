@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from tests.fakes.model_server import Answer, ModelServer, calls_answer, failure, text_answer
+from tests.fakes.model_answers import Answer, calls_answer, failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.otlp_receiver import OtlpReceiver, plain
 from tests.telemetry.conftest import MakeServer
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import grpc
 import pytest
 from tests.fakes.log_lines import kept_log_lines
-from tests.fakes.model_server import ModelServer, calls_answer, failure, text_answer
+from tests.fakes.model_answers import calls_answer, failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.server_process import ServerExited
 from tests.fakes.service import running_service

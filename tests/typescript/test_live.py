@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from grpc_health.v1 import health_pb2
 from tests.fakes.commit_gates import HoldingGate
-from tests.fakes.model_server import Answer, ModelServer, delta, text_answer
+from tests.fakes.model_answers import Answer, delta, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.server_process import ServerProcess
 from tests.fakes.service import RunningService, running_service
 from tests.typescript.conftest import CLIENT, INSTALL_S, Program

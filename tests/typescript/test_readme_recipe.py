@@ -5,7 +5,8 @@ import os
 import re
 from pathlib import Path
 
-from tests.fakes.model_server import ModelServer, text_answer
+from tests.fakes.model_answers import text_answer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.server_process import ServerProcess
 
 README = Path(__file__).parents[2] / "README.md"

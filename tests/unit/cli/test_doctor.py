@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.fakes.model_server import ModelServer, failure, wire
+from tests.fakes.model_answers import failure, wire
+from tests.fakes.model_server import ModelServer
 from tests.unit.cli.processes import Ended, end, run, start
 
 from laneway.cli.connection import Connection

@@ -1,7 +1,7 @@
 """The run service without rpc in a test's process: real store file, locks, scheduler; model and clock obey the test."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from tests.fakes.fake_clock import FakeClock
 from tests.fakes.store_codec import JsonCodec, decode
 from tests.unit.runs.bench_agents import BenchAgents
+from tests.unit.runs.staged_model import ModelCall, StagedProvider
 
 from lanewayd.events import StoredEvent
 from lanewayd.loop.limits import UNLIMITED, Allowance
@@ -18,15 +19,9 @@ from lanewayd.messages import (
     Message,
     ModelFacts,
     Prices,
-    RunError,
-    StopReason,
-    Text,
-    ToolCall,
     ToolResultMessage,
-    Usage,
 )
 from lanewayd.models.candidates import Candidate
-from lanewayd.providers.interface import Done, Failed, ModelRequest, StreamEvent, TextDelta
 from lanewayd.queueing.modes import QueueDefaults
 from lanewayd.records import Entry, Run
 from lanewayd.runs.collaborators import Collaborators, RunSettings
@@ -55,84 +50,8 @@ from lanewayd.transcript.entries import message_of
 from lanewayd.transcript.lock import SessionLocks
 
 TENANT = "default"
-USAGE = Usage(10, 5)
 FOREVER_S = 1e9
 EventDict = dict[str, Any]
-
-
-def answer(text: str = "done", stop: StopReason = StopReason.STOP) -> AssistantMessage:
-    return AssistantMessage((Text(text),), "acme", "m", stop, USAGE)
-
-
-def asks(*calls: tuple[str, str], text: str = "") -> AssistantMessage:
-    """A message that calls tools: (call id, name)."""
-    blocks = tuple(ToolCall(call_id, name, "{}") for call_id, name in calls)
-    return AssistantMessage(((Text(text), *blocks) if text else blocks), "acme", "m", StopReason.TOOL_USE, USAGE)
-
-
-def failure(reason: str = "PROVIDER_UNAVAILABLE", *, is_transient: bool = True, text: str = "") -> Failed:
-    content = (Text(text),) if text else ()
-    error = RunError(reason, "the model service said no", provider="acme", model="m", http_status=503)
-    return Failed(error, AssistantMessage(content, "acme", "m", StopReason.ERROR), is_transient=is_transient)
-
-
-@dataclass(eq=False)
-class ModelCall:
-    """One call that has reached the model; it goes on as the test says."""
-
-    request: ModelRequest
-    events: "asyncio.Queue[StreamEvent | BaseException]" = field(default_factory=asyncio.Queue)
-    was_closed: bool = False
-
-    def say(self, *texts: str) -> None:
-        """Text deltas of block 0."""
-        self.give(*(TextDelta(0, text) for text in texts))
-
-    def give(self, *events: StreamEvent | BaseException) -> None:
-        """Stream events, or an exception to raise."""
-        for event in events:
-            self.events.put_nowait(event)
-
-    def end(self, message: AssistantMessage | Failed) -> None:
-        """The terminal event."""
-        self.give(message if isinstance(message, Failed) else Done(message))
-
-
-class StagedProvider:
-    """Implements Provider. Plays what was planned; without a plan each call waits in `asked` for the test."""
-
-    name = "acme"
-
-    def __init__(self) -> None:
-        self.asked: asyncio.Queue[ModelCall] = asyncio.Queue()
-        self.calls: list[ModelCall] = []
-        self._planned: list[AssistantMessage | Failed] = []
-
-    def plan(self, *turns: AssistantMessage | Failed) -> None:
-        """The next calls are answered with these at once."""
-        self._planned.extend(turns)
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        call = ModelCall(request)
-        self.calls.append(call)
-        if self._planned:
-            call.end(self._planned.pop(0))
-        else:
-            self.asked.put_nowait(call)
-        try:
-            while True:
-                event = await call.events.get()
-                if isinstance(event, BaseException):
-                    raise event
-                yield event
-        finally:
-            call.was_closed = True
-
-    def has_native_schema(self, request: ModelRequest) -> bool:
-        return False
-
-    async def close(self) -> None:
-        return
 
 
 @dataclass

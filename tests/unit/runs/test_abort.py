@@ -5,17 +5,8 @@ from pathlib import Path
 
 from tests.fakes.commit_gates import HoldingGate
 from tests.fakes.recording_tool import RecordingTool
-from tests.unit.runs.bench import (
-    Bench,
-    answer,
-    asks,
-    check_is_over,
-    failure,
-    running_bench,
-    said,
-    shape,
-    soon,
-)
+from tests.unit.runs.bench import Bench, check_is_over, running_bench, said, shape, soon
+from tests.unit.runs.staged_model import answer, asks, failure
 from tests.unit.runs.stubborn_tool import StubbornTool
 
 from lanewayd.messages import AssistantMessage, StopReason, Text, ToolOutcome, ToolResultMessage, UserMessage

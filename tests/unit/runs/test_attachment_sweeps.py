@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from tests.fakes.commit_gates import FailingGate, HoldingGate
-from tests.unit.runs.bench import TENANT, Bench, answer, running_bench, soon
+from tests.unit.runs.bench import TENANT, Bench, running_bench, soon
+from tests.unit.runs.staged_model import answer
 
 from lanewayd.errors import LanewayError, StoreUnavailable
 from lanewayd.runs.interface import NewAttachment

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.store_commands import accept_run, start_run
-from tests.unit.runs.bench import answer, asks, check_is_over, failure, running_bench
+from tests.unit.runs.bench import check_is_over, running_bench
 from tests.unit.runs.left_over import LeftOver, left_by
+from tests.unit.runs.staged_model import answer, asks, failure
 
 from lanewayd.loop.limits import Allowance
 from lanewayd.messages import AssistantMessage, Prices, Usage

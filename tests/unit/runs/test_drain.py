@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from tests.fakes.recording_tool import RecordingTool
-from tests.unit.runs.bench import TENANT, Bench, answer, asks, running_bench, soon
+from tests.unit.runs.bench import TENANT, Bench, running_bench, soon
+from tests.unit.runs.staged_model import answer, asks
 
 from lanewayd.errors import LanewayError
 from lanewayd.records import RunState

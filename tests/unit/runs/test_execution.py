@@ -6,18 +6,9 @@ from pathlib import Path
 import pytest
 from tests.fakes.commit_gates import HoldingGate
 from tests.fakes.recording_tool import RecordingTool
-from tests.unit.runs.bench import (
-    USAGE,
-    answer,
-    asks,
-    check_is_over,
-    is_phase,
-    running_bench,
-    said,
-    shape,
-    soon,
-)
+from tests.unit.runs.bench import check_is_over, is_phase, running_bench, said, shape, soon
 from tests.unit.runs.seen_store import SeenStore, Wrapped
+from tests.unit.runs.staged_model import USAGE, answer, asks
 
 from lanewayd.events import MessageEnded, kind_of
 from lanewayd.messages import (

@@ -5,22 +5,10 @@ from pathlib import Path
 import pytest
 from tests.fakes.commit_gates import FailingGate
 from tests.fakes.recording_tool import RecordingTool
-from tests.unit.runs.bench import (
-    TENANT,
-    USAGE,
-    Bench,
-    answer,
-    asks,
-    check_is_over,
-    failure,
-    is_phase,
-    running_bench,
-    said,
-    shape,
-    soon,
-)
+from tests.unit.runs.bench import TENANT, Bench, check_is_over, is_phase, running_bench, said, shape, soon
 from tests.unit.runs.left_over import LeftOver, left_by
 from tests.unit.runs.seen_store import Wrapped
+from tests.unit.runs.staged_model import USAGE, answer, asks, failure
 
 from lanewayd.messages import (
     AssistantMessage,

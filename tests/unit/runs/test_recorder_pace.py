@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from tests.fakes.commit_gates import HoldingGate
-from tests.unit.runs.bench import answer, check_is_over, running_bench, soon
+from tests.unit.runs.bench import check_is_over, running_bench, soon
+from tests.unit.runs.staged_model import answer
 
 from lanewayd.store.interface import AppendToRun
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.store_commands import NOW
-from tests.unit.runs.bench import Bench, answer, asks, check_is_over, is_phase, running_bench, said, shape
+from tests.unit.runs.bench import Bench, check_is_over, is_phase, running_bench, said, shape
 from tests.unit.runs.left_over import Leave, LeftOver, left_by
+from tests.unit.runs.staged_model import answer, asks
 
 from lanewayd.messages import AssistantMessage, ToolOutcome, ToolResultMessage, Usage
 from lanewayd.records import Disposition, Priority, Run, RunRequest, RunState

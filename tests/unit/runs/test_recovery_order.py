@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.recording_tool import RecordingTool
-from tests.unit.runs.bench import answer, asks, check_is_over, is_phase, running_bench, soon
+from tests.unit.runs.bench import check_is_over, is_phase, running_bench, soon
 from tests.unit.runs.left_over import LeftOver, left_by
+from tests.unit.runs.staged_model import answer, asks
 
 from lanewayd.messages import ToolOutcome
 from lanewayd.records import QueueMode, RunState

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.runs.bench import answer, asks, check_is_over, is_phase, running_bench, soon
+from tests.unit.runs.bench import check_is_over, is_phase, running_bench, soon
+from tests.unit.runs.staged_model import answer, asks
 from tests.unit.runs.stubborn_tool import StubbornTool
 
 from lanewayd.clock import SystemClock

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.recording_tool import RecordingTool
-from tests.unit.runs.bench import TENANT, Bench, answer, asks, check_is_over, running_bench, shape, soon
+from tests.unit.runs.bench import TENANT, Bench, check_is_over, running_bench, shape, soon
+from tests.unit.runs.staged_model import answer, asks
 from tests.unit.runs.stubborn_tool import StubbornTool
 
 from lanewayd.errors import LanewayError

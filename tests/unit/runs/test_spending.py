@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.fakes.recording_tool import RecordingTool
 from tests.fakes.store_commands import SESSION, TENANT
-from tests.unit.runs.bench import Bench, answer, asks, failure, running_bench
+from tests.unit.runs.bench import Bench, running_bench
 from tests.unit.runs.left_over import LeftOver, left_by
+from tests.unit.runs.staged_model import answer, asks, failure
 
 from lanewayd.loop.costs import with_cost
 from lanewayd.messages import AssistantMessage, Prices, Usage

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.store_commands import a_request, accept_run, start_run
-from tests.unit.runs.bench import answer, asks, check_is_over, is_phase, running_bench
+from tests.unit.runs.bench import check_is_over, is_phase, running_bench
 from tests.unit.runs.bench_agents import MODEL
 from tests.unit.runs.left_over import LeftOver, left_by
+from tests.unit.runs.staged_model import answer, asks
 
 from lanewayd.records import RunState
 from lanewayd.store.interface import RunChange

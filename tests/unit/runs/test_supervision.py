@@ -6,18 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.recording_tool import RecordingTool
-from tests.unit.runs.bench import (
-    Bench,
-    answer,
-    asks,
-    check_is_over,
-    failure,
-    is_phase,
-    running_bench,
-    said,
-    shape,
-    soon,
-)
+from tests.unit.runs.bench import Bench, check_is_over, is_phase, running_bench, said, shape, soon
+from tests.unit.runs.staged_model import answer, asks, failure
 
 from lanewayd.messages import ToolOutcome, UserMessage
 from lanewayd.records import RunState, ToolCallState

@@ -9,7 +9,8 @@ from contextlib import aclosing
 
 import pytest
 from tests.fakes.fake_clock import FakeClock
-from tests.fakes.model_server import Answer, ModelServer, delta, failure, text_answer
+from tests.fakes.model_answers import Answer, delta, failure, text_answer
+from tests.fakes.model_server import ModelServer
 from tests.providers.calling import CountingClock
 from tests.unit.providers.local.engines import HEAD, REFUSES, UNTIL_STDIN_ENDS, command
 
