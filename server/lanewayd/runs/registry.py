@@ -4,6 +4,7 @@ The registry hears of each commit: it puts an accepted run into the lanes before
 wakes those who wait. What a message means is acceptance.py's.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -16,6 +17,7 @@ from lanewayd.runs.interface import AbortReceipt, NewMessage, WaitOutcome, WaitR
 from lanewayd.runs.outcome import StopCause
 from lanewayd.runs.room import AcceptLimits
 from lanewayd.runs.scheduler import Scheduler
+from lanewayd.runs.watches import Watch
 from lanewayd.sessions.keys import canonical_key, normal_agent_id
 from lanewayd.sessions.reset import NO_RESETS, ResetRules
 from lanewayd.store.interface import (
@@ -109,9 +111,11 @@ class RunRegistry:
         watch = self._watches.find(run_id)
         if watch is None or watch.tenant != tenant:
             run = await self.run(tenant, run_id)
-            watch = self._watches.find(run_id)
-            if run.state.is_ended or watch is None:
-                return WaitResult(WaitOutcome.ENDED if run.state.is_ended else WaitOutcome.EXPIRED, run)
+            if not run.state.is_ended:
+                # Not given up with its caller: others may have found the watch meanwhile.
+                run, watch = await asyncio.shield(self._watched(run))
+            if watch is None or run.state.is_ended:
+                return WaitResult(WaitOutcome.ENDED, run)
         await self._watches.until_ended(watch, timeout_s)
         run = watch.ended or await self.run(tenant, run_id)
         if run.state.is_ended:
@@ -218,6 +222,19 @@ class RunRegistry:
         self._watches.close(run)
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    async def _watched(self, run: Run) -> tuple[Run, Watch]:
+        """A run that was read before the commit of its acceptance was heard, or just before its end: with its watch."""
+        watch = self._watches.open(run)
+        try:
+            # Read again: an end that is not in it comes later than the watch.
+            run = await self.run(run.tenant, run.run_id)
+        except LanewayError:
+            self._watches.drop(run.run_id)
+            raise
+        if run.state.is_ended:
+            self._watches.close(run)
+        return run, watch
 
     async def _abort(self, command: RequestAbort) -> AbortReceipt:
         requested = await self._store.request_abort(command)

@@ -37,9 +37,9 @@ class RunWatches:
         """Waits do not block any more."""
         return self._is_leaving
 
-    def open(self, run: Run) -> None:
-        """The run exists and has not ended."""
-        self._watches.setdefault(run.run_id, Watch(run.tenant))
+    def open(self, run: Run) -> Watch:
+        """The run exists and has not ended. Gives its watch, the one that there is or a new one."""
+        return self._watches.setdefault(run.run_id, Watch(run.tenant))
 
     def find(self, run_id: str) -> Watch | None:
         """None for a run that has ended or is not of this process."""
@@ -62,6 +62,12 @@ class RunWatches:
         watch = self._watches.pop(run.run_id, None)
         if watch is not None:
             watch.ended = run
+            _wake(watch)
+
+    def drop(self, run_id: str) -> None:
+        """The run cannot be read, or is gone: wake all who wait, so that they see for themselves."""
+        watch = self._watches.pop(run_id, None)
+        if watch is not None:
             _wake(watch)
 
     def leave(self) -> None:

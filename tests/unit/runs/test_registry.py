@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.fakes.commit_gates import FailingGate, HoldingGate
 from tests.unit.runs.bench import TENANT, Bench, running_bench, soon
+from tests.unit.runs.seen_store import Wrapped
 from tests.unit.runs.staged_model import answer
 
 from lanewayd.errors import LanewayError
@@ -117,7 +118,7 @@ async def test_a_caller_that_goes_away_changes_nothing_for_its_message(tmp_path:
         with pytest.raises(asyncio.CancelledError):
             await accepting
         gate.release()
-        # Not by waiting: a row can be read before the service has heard of its commit.
+        # Not by waiting: its caller never learned the id, and there may be no row yet.
         while not ((runs := await bench.registry.runs(TENANT)) and runs[0].state.is_ended):
             await bench.store.last_position()
         assert runs[0].state is RunState.SUCCEEDED
@@ -152,6 +153,41 @@ async def test_a_wait_ends_with_its_run_with_its_time_or_at_once(tmp_path: Path)
         assert (await bench.registry.wait(TENANT, run_id, 5.0)).run == ended.run
         await bench.idle()
         assert bench.clock.timer_count == 0
+
+
+async def test_a_wait_for_a_run_whose_acceptance_has_not_been_heard_of_is_a_wait(tmp_path: Path) -> None:
+    gate = HoldingGate(lambda command: isinstance(command, AcceptRun), after=True)
+    async with running_bench(tmp_path, gate=gate) as bench:
+        accepting = asyncio.create_task(bench.accept())
+        await soon(gate.reached())  # durable, nobody has been told
+        (seen,) = await bench.registry.runs(TENANT)
+        waiting = asyncio.create_task(bench.registry.wait(TENANT, seen.run_id, 60.0))
+        await soon(bench.clock.wait_for_timers(1))
+        assert not waiting.done()
+        bench.provider.plan(answer())
+        gate.release()
+        assert (await soon(waiting)).outcome is WaitOutcome.ENDED
+        assert await soon(accepting) == seen.run_id
+        assert len(bench.watches) == 0
+
+
+async def test_a_wait_that_reads_a_run_just_before_all_of_it_is_heard_ends_with_it(tmp_path: Path) -> None:
+    gate, wrapped = HoldingGate(lambda command: isinstance(command, AcceptRun), after=True), Wrapped()
+    async with running_bench(tmp_path, gate=gate, wrap=wrapped.wrap) as bench:
+        accepting = asyncio.create_task(bench.accept())
+        await soon(gate.reached())
+        (seen,) = await bench.registry.runs(TENANT)
+        reads = wrapped.seen.hold("run")
+        waiting = asyncio.create_task(bench.registry.wait(TENANT, seen.run_id, 60.0))
+        read = await soon(reads.get())  # it says QUEUED
+        wrapped.seen.let_go("run")
+        bench.provider.plan(answer())
+        gate.release()
+        await soon(accepting)
+        await bench.idle()
+        read.set_result(None)
+        assert (await soon(waiting)).outcome is WaitOutcome.ENDED
+        assert len(bench.watches) == 0
 
 
 async def test_a_wait_that_is_given_up_leaves_the_others_alone(tmp_path: Path) -> None:
