@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.fakes.model_answers import Answer, End, delta, failure, wire
+from tests.fakes.model_answers import Answer, End, delta, failure, text_answer, wire
 from tests.fakes.model_server import ModelServer
 from tests.providers.calling import (
     KEY,
@@ -16,8 +16,10 @@ from tests.providers.calling import (
     MakeProvider,
     events_of,
     failure_of,
+    text_of,
 )
 
+from lanewayd.providers.http_provider import TransportKind
 from lanewayd.providers.interface import Done, TextDelta
 
 
@@ -263,3 +265,18 @@ async def test_a_key_that_cannot_be_read_has_its_profile_named(
 
     failed = await failure_of(make_provider(server.base_url, api_key=read), replace(REQUEST, profile="work"))
     assert failed.error.message.endswith("(the key was that of the profile 'work')")
+
+
+async def test_a_long_header_is_read_or_named_as_what_it_is(
+    server: ModelServer, make_provider: MakeProvider, transport_kind: TransportKind
+) -> None:
+    answer = text_answer("hi")
+    answer.headers["x-trace"] = "t" * 9_000
+    server.answer(answer)
+    provider = make_provider(server.base_url)
+    if transport_kind == "httpx":
+        assert text_of(await events_of(provider)) == "hi"
+        return
+    failed = await failure_of(provider)
+    assert failed.error.reason == "PROVIDER_BAD_RESPONSE"
+    assert 'a header of its answer is longer than 8 KB; `models.transport = "httpx"`' in failed.error.message

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import aiohttp
 import httpx
+from aiohttp.http_exceptions import LineTooLong
 
 from lanewayd.errors import ErrorCode
 from lanewayd.providers.failures import Fault, fault
@@ -41,6 +42,11 @@ def fault_before_response(error: BaseException) -> Fault:
             return _unreachable("the connection was reset")
         if isinstance(cause, httpx.InvalidURL | httpx.UnsupportedProtocol | aiohttp.InvalidURL):
             return _unreachable("base_url is no HTTP address", is_transient=False)
+        if isinstance(cause, aiohttp.ClientResponseError) and any(
+            isinstance(each, LineTooLong) for each in _chain(cause)
+        ):
+            what = 'a header of its answer is longer than 8 KB; `models.transport = "httpx"` takes longer ones'
+            return fault(ErrorCode.PROVIDER_BAD_RESPONSE, what)
         if isinstance(cause, aiohttp.ClientResponseError) or _is_no_http(cause):
             what = "what answers there does not speak HTTP"
             return fault(ErrorCode.PROVIDER_BAD_RESPONSE, what)
