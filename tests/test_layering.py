@@ -28,7 +28,7 @@ VOCABULARY = {
 }
 """module -> what of the vocabulary it may import"""
 
-SETTINGS = {"config", "settings_schema", "settings_models", "settings_rules", "settings_reader", "settings_params"}
+SETTINGS = {"config", "settings"}
 """Read by the composition root only."""
 
 ROOTS = {"app", "wiring", "__main__"}
@@ -172,7 +172,7 @@ def is_allowed(importer: str, imported: str) -> bool:
         ("messages", "events", False),
         ("wiring.home", "store.sqlite", True),
         ("app", "config", True),
-        ("config", "settings_reader", True),
+        ("config", "settings.reader", True),
         ("config", "runs.registry", False),
     ],
 )

@@ -35,8 +35,8 @@ from lanewayd.errors import ErrorCode, FieldError
 from lanewayd.providers.local.weights import find_weights
 from lanewayd.rpc.agent_request import new_message
 from lanewayd.rpc.limits import Limits
-from lanewayd.settings_reader import setting_names
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.reader import setting_names
+from lanewayd.settings.schema import Settings
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 COMMANDS = ("sh", "bash", "python", "ts")

@@ -24,7 +24,7 @@ from lanewayd.rpc.server import SERVICE_NAMES, add_address
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.drain import Drain, DrainSettings, Leavers
 from lanewayd.runs.ids import Ids
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.schema import Settings
 from lanewayd.store.opening import OpenOptions
 from lanewayd.store.sqlite import SqliteStore
 from lanewayd.store.writer_interface import CommitGate

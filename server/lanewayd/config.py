@@ -19,10 +19,10 @@ from typing import Any
 from lanewayd.errors import StartupError
 from lanewayd.messages import LOCAL_PROVIDER, SCRIPTED_PROVIDER
 from lanewayd.records import DEFAULT_AGENT
-from lanewayd.settings_models import OWN_PROFILE, AgentSettings, ProfileSettings, ProviderSettings
-from lanewayd.settings_reader import NamePath, Raw, Reader, Tree, dotted, merge, put_text, read_toml, setting_names
-from lanewayd.settings_rules import MIB, is_agent_id, is_postgresql_url
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.models import OWN_PROFILE, AgentSettings, ProfileSettings, ProviderSettings
+from lanewayd.settings.reader import NamePath, Raw, Reader, Tree, dotted, merge, put_text, read_toml, setting_names
+from lanewayd.settings.rules import MIB, is_agent_id, is_postgresql_url
+from lanewayd.settings.schema import Settings
 
 MAX_KEY_FILE_BYTES = 65_536
 """More than any key or token has."""

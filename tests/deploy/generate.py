@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 from tests.deploy.helm import CHART
 
-from lanewayd.settings_rules import Rule, rule_of
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.rules import Rule, rule_of
+from lanewayd.settings.schema import Settings
 
 SCHEMA = CHART / "values.schema.json"
 VALUES = CHART / "values.yaml"

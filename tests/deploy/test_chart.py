@@ -21,8 +21,8 @@ from tests.deploy.serving import Serving, free_port
 from lanewayd.app import STOP_GRACE_S
 from lanewayd.config import RESERVED_VARIABLES, Flags, load_settings
 from lanewayd.runs.drain import CUT_LIMIT_S
-from lanewayd.settings_reader import setting_names
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.reader import setting_names
+from lanewayd.settings.schema import Settings
 from lanewayd.telemetry.setup import SHUTDOWN_LIMIT_S
 
 SETS = value_sets()

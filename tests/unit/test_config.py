@@ -7,9 +7,9 @@ import pytest
 
 from lanewayd.config import KNOWN_PROVIDERS, SERVICE_LINK, Flags, load_settings, read_api_keys
 from lanewayd.errors import StartupError
-from lanewayd.settings_models import AgentSettings, ProviderSettings
-from lanewayd.settings_reader import setting_names
-from lanewayd.settings_schema import Settings, TelemetrySettings
+from lanewayd.settings.models import AgentSettings, ProviderSettings
+from lanewayd.settings.reader import setting_names
+from lanewayd.settings.schema import Settings, TelemetrySettings
 
 NOT_SETTINGS = frozenset({"home", "listen", "is_insecure", "config_path", "sources"})
 

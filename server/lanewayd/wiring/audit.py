@@ -11,7 +11,7 @@ from lanewayd.audit.interface import AuditStore
 from lanewayd.audit.ledger import AuditLedger, LedgerLimits
 from lanewayd.clock import Clock
 from lanewayd.runs.auditing import Auditing, AuditScope, MessageAuditing
-from lanewayd.settings_schema import AuditSettings
+from lanewayd.settings.schema import AuditSettings
 from lanewayd.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)

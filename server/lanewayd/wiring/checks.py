@@ -29,8 +29,8 @@ from lanewayd.providers.endpoint import address
 from lanewayd.providers.http_provider import make_transport
 from lanewayd.providers.local.weights import find_weights, inspect, verify
 from lanewayd.providers.model_list import ask_for_models
-from lanewayd.settings_models import ProviderSettings
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.models import ProviderSettings
+from lanewayd.settings.schema import Settings
 from lanewayd.store.opening import check_database, size_on_disk
 from lanewayd.tools.redaction import Redactor
 from lanewayd.wiring.dialects import make_dialect

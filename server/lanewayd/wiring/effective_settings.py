@@ -10,9 +10,9 @@ from typing import Any
 
 from lanewayd.config import KNOWN_PROVIDERS, Flags, load_settings, read_api_keys
 from lanewayd.errors import StartupError
-from lanewayd.settings_reader import NamePath, dotted
-from lanewayd.settings_rules import rule_of
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.reader import NamePath, dotted
+from lanewayd.settings.rules import rule_of
+from lanewayd.settings.schema import Settings
 from lanewayd.tools.redaction import Redactor
 
 __all__ = ["Flags", "Origin", "Row", "StartupError", "read_effective_settings"]

@@ -3,7 +3,7 @@
 from lanewayd.diagnostics.liveness import Thresholds, abort_after_s
 from lanewayd.diagnostics.monitor import LivenessMonitor
 from lanewayd.runs.liveness import LiveSessions
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.schema import Settings
 from lanewayd.wiring.run_service import RunService
 
 

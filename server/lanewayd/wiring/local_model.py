@@ -16,7 +16,7 @@ from lanewayd.providers.local.process import ModelCommand, StartFailed
 from lanewayd.providers.local.provider import LocalProvider, LocalService
 from lanewayd.providers.local.supervisor import ModelSupervisor
 from lanewayd.providers.local.weights import find_weights, verify
-from lanewayd.settings_models import ModelsSettings
+from lanewayd.settings.models import ModelsSettings
 from lanewayd.tools.environment import inherited_environment
 from lanewayd.tools.leftovers import OWNER_VARIABLE
 

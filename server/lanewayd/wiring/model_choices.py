@@ -22,8 +22,8 @@ from lanewayd.models.thinking import check_level, level_for
 from lanewayd.models.windows import Room
 from lanewayd.records import RunRequest
 from lanewayd.runs.admin import AgentListing, ModelListing
-from lanewayd.settings_models import AgentSettings
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.models import AgentSettings
+from lanewayd.settings.schema import Settings
 from lanewayd.wiring.local_model import LocalModel
 from lanewayd.wiring.model_facts import FREE, KnownModels
 

@@ -7,7 +7,7 @@ from typing import Any
 from lanewayd.messages import LOCAL_PROVIDER, UNKNOWN_MODEL, ModelFacts, Prices, ThinkingLevel
 from lanewayd.models.windows import Window, window
 from lanewayd.providers.catalog import facts_of, listed_models
-from lanewayd.settings_models import CatalogSettings
+from lanewayd.settings.models import CatalogSettings
 
 FREE = Prices(0.0, 0.0, 0.0, 0.0)
 

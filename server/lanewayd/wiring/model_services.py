@@ -16,8 +16,8 @@ from lanewayd.providers.interface import Provider
 from lanewayd.providers.scripted import ScriptedProvider
 from lanewayd.records import RunRequest
 from lanewayd.runs.admin import AgentListing, ModelListing
-from lanewayd.settings_models import AgentSettings, ProviderSettings
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.models import AgentSettings, ProviderSettings
+from lanewayd.settings.schema import Settings
 from lanewayd.wiring.dialects import make_dialect
 from lanewayd.wiring.local_model import LocalModel
 from lanewayd.wiring.model_choices import ModelChoices

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from lanewayd.config import read_api_keys, read_key_file
 from lanewayd.models.profiles import ProfileGroup
-from lanewayd.settings_models import OWN_PROFILE, ProfileSettings
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.models import OWN_PROFILE, ProfileSettings
+from lanewayd.settings.schema import Settings
 
 _REMEMBERED = 8
 """Keys of one file that stay secrets after it got another one: calls with them may be under way."""

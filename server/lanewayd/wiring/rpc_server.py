@@ -13,7 +13,7 @@ from lanewayd.rpc.server import build_server, server_options
 from lanewayd.rpc.sessions import SessionHandlers
 from lanewayd.runs.admin import Admin, Offer
 from lanewayd.runs.drain import Drain
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.schema import Settings
 from lanewayd.wiring.run_service import Ground, RunService
 from lanewayd.wiring.sessions import make_sessions
 from lanewayd.wiring.workshop import BuiltInWorkshop

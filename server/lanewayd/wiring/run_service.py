@@ -17,7 +17,7 @@ from lanewayd.runs.scheduler import Scheduler
 from lanewayd.runs.settling import Settling
 from lanewayd.runs.supervision import Supervision
 from lanewayd.runs.watches import RunWatches
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.schema import Settings
 from lanewayd.store.blobs import Blobs
 from lanewayd.store.sqlite import SqliteStore
 from lanewayd.telemetry.traces import Telemetry

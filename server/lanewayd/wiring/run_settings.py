@@ -8,7 +8,7 @@ from lanewayd.records import DropPolicy, QueueMode
 from lanewayd.runs.collaborators import RunSettings
 from lanewayd.runs.room import AcceptLimits
 from lanewayd.sessions.reset import ResetMode, ResetPolicy, ResetRules, SessionType
-from lanewayd.settings_schema import ResetSettings, Settings
+from lanewayd.settings.schema import ResetSettings, Settings
 
 
 def run_settings(settings: Settings) -> RunSettings:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from lanewayd.settings_models import ProviderSettings
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.models import ProviderSettings
+from lanewayd.settings.schema import Settings
 from lanewayd.telemetry.content import Content
 from lanewayd.telemetry.metrics import Known
 from lanewayd.telemetry.names import Semconv

@@ -6,7 +6,7 @@ from lanewayd.audit.ledger import AuditLedger
 from lanewayd.runs.collaborators import Collaborators
 from lanewayd.runs.retention import Retention, RetentionSettings
 from lanewayd.runs.session_upkeep import SessionBounds, SessionUpkeep
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.schema import Settings
 from lanewayd.transcript.archives import Archives
 
 

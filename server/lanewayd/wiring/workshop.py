@@ -8,7 +8,7 @@ from pathlib import Path
 from lanewayd.clock import Clock
 from lanewayd.records import Run
 from lanewayd.runs.admin import ToolListing
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.schema import Settings
 from lanewayd.tools.children import ChildProcesses
 from lanewayd.tools.file_access import FileAccess
 from lanewayd.tools.files import EditTool, ReadTool, WriteTool

@@ -2,7 +2,7 @@
 
 from lanewayd.messages import UserMessage
 from lanewayd.providers.interface import ModelRequest
-from lanewayd.settings_models import APIS, LANDED_APIS
+from lanewayd.settings.models import APIS, LANDED_APIS
 from lanewayd.wiring.dialects import make_dialect
 
 

@@ -11,7 +11,7 @@ from lanewayd.config import Flags, load_settings
 from lanewayd.errors import StartupError
 from lanewayd.runs.session_upkeep import SessionBounds
 from lanewayd.sessions.reset import ResetMode, ResetPolicy, SessionType
-from lanewayd.settings_schema import Settings
+from lanewayd.settings.schema import Settings
 from lanewayd.wiring.run_settings import reset_rules
 from lanewayd.wiring.upkeep import session_bounds
 

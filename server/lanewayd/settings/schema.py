@@ -1,7 +1,7 @@
-# ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with the rules of settings_rules.py
+# ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with the rules of rules.py
 """Every setting: its name, type, default, range. The dataclasses are the schema; config.py reads values into them.
 A nested dataclass is a section, a mapping one with free names. `later()` reserves a name: a value for it is refused.
-Agents and models are in settings_models.py."""
+Agents and models are in models.py."""
 
 import os
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lanewayd.records import LARGEST_QUEUE_CAP, LONGEST_DEBOUNCE_MS
-from lanewayd.settings_models import AgentsSettings, AuthSettings, ModelsSettings
-from lanewayd.settings_rules import MIB, entries, is_session_type, is_store_url, is_variable, later, section, setting
+from lanewayd.settings.models import AgentsSettings, AuthSettings, ModelsSettings
+from lanewayd.settings.rules import MIB, entries, is_session_type, is_store_url, is_variable, later, section, setting
 
 QUEUE_MODES = ("steer", "followup", "collect", "interrupt")
 

@@ -1,4 +1,4 @@
-"""How a setting is declared: its default and what its value must meet. settings_schema.py declares them."""
+"""How a setting is declared: its default and what its value must meet. schema.py declares them."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-# ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with the rules of settings_rules.py
+# ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with the rules of rules.py
 """The settings of agents and of the models they use."""
 
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lanewayd.messages import ThinkingLevel
-from lanewayd.settings_params import problem_of
-from lanewayd.settings_rules import (
+from lanewayd.settings.params import problem_of
+from lanewayd.settings.rules import (
     entries,
     free_table,
     is_base_url,

@@ -1,4 +1,4 @@
-"""Turns layers of raw settings into the dataclasses of settings_schema.py.
+"""Turns layers of raw settings into the dataclasses of schema.py.
 
 A layer is a tree: sections are dicts, leaves are Raw. Knows the shape of the schema and nothing of what a single
 setting means. Every refusal is a StartupError that names the setting, where it stands and what was expected.
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewayd.errors import StartupError
-from lanewayd.settings_rules import Rule, is_name, rule_of
+from lanewayd.settings.rules import Rule, is_name, rule_of
 
 Tree = dict[str, Any]
 """Name -> Tree or Raw."""
