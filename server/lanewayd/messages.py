@@ -244,13 +244,24 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class LongPrompts:
+    """What a call costs more whose prompt, with what the cache holds of it, has more than `above_tokens`: all that it
+    reads `input_factor` times as much, what it writes `output_factor` times."""
+
+    above_tokens: int
+    input_factor: float
+    output_factor: float
+
+
+@dataclass(frozen=True, slots=True)
 class Prices:
-    """USD per million tokens; None = not known."""
+    """USD per million tokens; None = not known. `long_prompts` None: all prompts cost the same."""
 
     input: float | None = None
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
+    long_prompts: LongPrompts | None = None
 
     @property
     def is_known(self) -> bool:

@@ -58,6 +58,17 @@ async def test_free_is_zero_and_unknown_is_absent_and_stays_so_for_the_session(
             assert (total.cost_usd if total.HasField("cost_usd") else None) == of_session
 
 
+async def test_each_call_with_a_long_prompt_costs_more_and_the_others_of_its_run_do_not(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    long = '[models.catalog."mock/long"]\nprice_input = 1.0\nprice_output = 10.0\nlong_prompt_tokens = 1000\n'
+    long += "long_prompt_input_factor = 2.0\nlong_prompt_output_factor = 1.5\n"
+    model.answer(calls_answer(("read", {"path": "none"}), usage=(1000, 100)), text_answer("x", usage=(1001, 100)))
+    async with running_service(tmp_path, model=model, toml=long) as service:
+        ended = await service.finish("hi", session_key=SESSION, model="mock/long")
+    assert ended.usage.cost_usd == pytest.approx(0.002 + 0.002002 + 0.0015)
+
+
 async def test_a_cost_budget_of_a_session_ends_its_next_run(tmp_path: Path, model: ModelServer) -> None:
     budget = PRICES + "[limits.session]\nmax_cost_usd = 0.01\n"
     model.answer(text_answer("x", usage=(10_000, 0)))

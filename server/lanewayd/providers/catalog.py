@@ -2,15 +2,15 @@
 
 Sources, read on 2026-11-30 from stored copies of August to November 2026: developers.openai.com/api/docs/models and
 /pricing, platform.claude.com/docs (models, pricing, effort), ai.google.dev/gemini-api/docs/models and /pricing, and
-github.com/anomalyco/models.dev. Prices are the standard ones of short prompts, in USD per million tokens: several
-services take up to twice as much for prompts above 100,000 to 272,000 tokens. Levels of OpenAI's models: spec 04, 3.2.
+github.com/anomalyco/models.dev. Prices are the standard ones, in USD per million tokens; where a service takes more for
+long prompts, it does so for the whole call. Levels of OpenAI's models: spec 04, 3.2.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from lanewayd.messages import ModelFacts, Prices, ThinkingLevel
+from lanewayd.messages import LongPrompts, ModelFacts, Prices, ThinkingLevel
 
 _L = ThinkingLevel
 _LOW_TO_HIGH = (_L.LOW, _L.MEDIUM, _L.HIGH)
@@ -21,11 +21,19 @@ _CLAUDE_4_6 = (*_FROM_MINIMAL, _L.MAX, _L.ADAPTIVE)
 _CLAUDE_NEW = (*_FROM_MINIMAL, _L.XHIGH, _L.MAX, _L.ADAPTIVE)
 _GEMINI = (*_FROM_MINIMAL, _L.ADAPTIVE)
 _GEMINI_FROM_LOW = _GEMINI[1:]
+_LONG_OPENAI = LongPrompts(272_000, 2.0, 1.5)
+_LONG_GEMINI_PRO = LongPrompts(200_000, 2.0, 1.5)
+_LONG_HAIKU = LongPrompts(100_000, 5.0, 5.0)
 _WINDOW_400K, _WINDOW_1050K, _WINDOW_GEMINI = 400_000, 1_050_000, 1_048_576
 
 
 def _facts(
-    window: int, output: int, levels: tuple[ThinkingLevel, ...], *prices: float | None, sees: bool = True
+    window: int,
+    output: int,
+    levels: tuple[ThinkingLevel, ...],
+    *prices: float | None,
+    sees: bool = True,
+    long: LongPrompts | None = None,
 ) -> ModelFacts:
     """`levels` empty: it does not think. `prices`: input, output, cache read, cache write; those left out unknown."""
     return ModelFacts(
@@ -34,9 +42,18 @@ def _facts(
         accepts_images=sees,
         can_think=bool(levels),
         thinking_levels=levels,
-        prices=Prices(*prices),
+        prices=replace(_short_prices(*prices), long_prompts=long),
         is_known=True,
     )
+
+
+def _short_prices(
+    reads: float | None = None,
+    writes: float | None = None,
+    cache_read: float | None = None,
+    cache_write: float | None = None,
+) -> Prices:
+    return Prices(reads, writes, cache_read, cache_write)
 
 
 def _on_or_off(facts: ModelFacts) -> ModelFacts:
@@ -45,19 +62,24 @@ def _on_or_off(facts: ModelFacts) -> ModelFacts:
 
 
 _OPENAI: Mapping[str, ModelFacts] = {
-    "gpt-6-astra": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 10.0, 50.0, 1.0, 12.5),
-    "gpt-6-sol": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 2.0, 10.0, 0.2, 2.5),
-    "gpt-6-luna": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 0.1, 0.5, 0.01, 0.125),
-    "gpt-5.6": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 4.0, 20.0, 0.4, 5.0),
-    "gpt-5.6-sol": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 4.0, 20.0, 0.4, 5.0),
-    "gpt-5.6-terra": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 2.0, 12.0, 0.2, 2.5),
-    "gpt-5.6-luna": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 0.2, 1.2, 0.02, 0.25),
-    "gpt-5.5": _facts(_WINDOW_1050K, 128_000, _TO_XHIGH, 5.0, 30.0, 0.5),
-    "gpt-5.5-pro": _facts(_WINDOW_1050K, 128_000, _TO_XHIGH[1:], 30.0, 180.0),
-    "gpt-5.4": _facts(_WINDOW_1050K, 128_000, _TO_XHIGH, 2.5, 15.0, 0.25),
+    # The price of writing to its cache is what it is of all others of its generation: 1.25 times the input.
+    "gpt-6.2-astra": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 8.0, 40.0, 0.4, 10.0, long=_LONG_OPENAI),
+    "gpt-6.2-sol": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 2.0, 10.0, 0.1, 2.5, long=_LONG_OPENAI),
+    "gpt-6.1-sol": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 2.0, 10.0, 0.1, 2.5, long=_LONG_OPENAI),
+    "gpt-6.1-terra": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 1.0, 5.0, 0.05, 1.25, long=_LONG_OPENAI),
+    "gpt-6-astra": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 10.0, 50.0, 1.0, 12.5, long=_LONG_OPENAI),
+    "gpt-6-sol": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 2.0, 10.0, 0.2, 2.5, long=_LONG_OPENAI),
+    "gpt-6-luna": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 0.1, 0.5, 0.01, 0.125, long=_LONG_OPENAI),
+    "gpt-5.6": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 4.0, 20.0, 0.4, 5.0, long=_LONG_OPENAI),
+    "gpt-5.6-sol": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 4.0, 20.0, 0.4, 5.0, long=_LONG_OPENAI),
+    "gpt-5.6-terra": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 2.0, 12.0, 0.2, 2.5, long=_LONG_OPENAI),
+    "gpt-5.6-luna": _facts(_WINDOW_1050K, 128_000, _TO_MAX, 0.2, 1.2, 0.02, 0.25, long=_LONG_OPENAI),
+    "gpt-5.5": _facts(_WINDOW_1050K, 128_000, _TO_XHIGH, 5.0, 30.0, 0.5, long=_LONG_OPENAI),
+    "gpt-5.5-pro": _facts(_WINDOW_1050K, 128_000, _TO_XHIGH[1:], 30.0, 180.0, long=_LONG_OPENAI),
+    "gpt-5.4": _facts(_WINDOW_1050K, 128_000, _TO_XHIGH, 2.5, 15.0, 0.25, long=_LONG_OPENAI),
     "gpt-5.4-mini": _facts(_WINDOW_400K, 128_000, _TO_XHIGH, 0.75, 4.5, 0.075),
     "gpt-5.4-nano": _facts(_WINDOW_400K, 128_000, _TO_XHIGH, 0.2, 1.25, 0.02),
-    "gpt-5.4-pro": _facts(_WINDOW_1050K, 128_000, _TO_XHIGH[1:], 30.0, 180.0),
+    "gpt-5.4-pro": _facts(_WINDOW_1050K, 128_000, _TO_XHIGH[1:], 30.0, 180.0, long=_LONG_OPENAI),
     "gpt-5.3-codex": _facts(_WINDOW_400K, 128_000, _TO_XHIGH, 1.75, 14.0, 0.175),
     "gpt-5.2": _facts(_WINDOW_400K, 128_000, _TO_XHIGH, 1.75, 14.0, 0.175),
     "gpt-5.2-codex": _facts(_WINDOW_400K, 128_000, _TO_XHIGH, 1.75, 14.0, 0.175),
@@ -98,8 +120,7 @@ _ANTHROPIC: Mapping[str, ModelFacts] = {
     "claude-sonnet-4-5": _facts(200_000, 64_000, _FROM_MINIMAL, 3.0, 15.0, 0.3, 3.75),
     "claude-sonnet-4-0": _facts(200_000, 64_000, _FROM_MINIMAL, 3.0, 15.0, 0.3, 3.75),
     "claude-3-7-sonnet": _facts(200_000, 64_000, _FROM_MINIMAL, 3.0, 15.0, 0.3, 3.75),
-    # Prompts up to 100,000 tokens.
-    "claude-haiku-5-5": _facts(1_000_000, 128_000, _CLAUDE_NEW, 0.1, 0.5, 0.01, 0.125),
+    "claude-haiku-5-5": _facts(1_000_000, 128_000, _CLAUDE_NEW, 0.1, 0.5, 0.01, 0.125, long=_LONG_HAIKU),
     "claude-haiku-4-5": _facts(200_000, 64_000, _FROM_MINIMAL, 1.0, 5.0, 0.1, 1.25),
     "claude-3-5-haiku": _facts(200_000, 8_192, (), 0.8, 4.0, 0.08, 1.0),
 }
@@ -115,11 +136,11 @@ _GEMINI_MODELS: Mapping[str, ModelFacts] = {
     "gemini-3.8-flash": _facts(_WINDOW_GEMINI, 65_536, _GEMINI_FROM_LOW, 0.75, 3.75, 0.075),
     "gemini-3.7-flash": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 1.5, 7.5, 0.15),
     "gemini-3.5-flash": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 1.5, 9.0, 0.15),
-    "gemini-3.1-pro-preview": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 2.0, 12.0, 0.2),
+    "gemini-3.1-pro-preview": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 2.0, 12.0, 0.2, long=_LONG_GEMINI_PRO),
     "gemini-3.1-flash-lite": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 0.25, 1.5, 0.025),
-    "gemini-3-pro-preview": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 2.0, 12.0, 0.2),
+    "gemini-3-pro-preview": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 2.0, 12.0, 0.2, long=_LONG_GEMINI_PRO),
     "gemini-3-flash-preview": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 0.5, 3.0, 0.05),
-    "gemini-2.5-pro": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 1.25, 10.0, 0.125),
+    "gemini-2.5-pro": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 1.25, 10.0, 0.125, long=_LONG_GEMINI_PRO),
     "gemini-2.5-flash": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 0.3, 2.5, 0.03),
     "gemini-2.5-flash-lite": _facts(_WINDOW_GEMINI, 65_536, _GEMINI, 0.1, 0.4, 0.01),
 }

@@ -176,6 +176,11 @@ class CatalogSettings:
     price_output: float | None = setting(None, low=0)
     price_cache_read: float | None = setting(None, low=0)
     price_cache_write: float | None = setting(None, low=0)
+    long_prompt_tokens: int | None = setting(None, low=0)
+    """A call with a longer prompt costs more: all of it. 0 = it does not."""
+    long_prompt_input_factor: float | None = setting(None, low=0)
+    """Times as much for all that is read; None: as in the catalogue, else 1."""
+    long_prompt_output_factor: float | None = setting(None, low=0)
     params: Mapping[str, Any] = free_table(problem_of)
     """What requests to it carry."""
 

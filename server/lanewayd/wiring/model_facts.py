@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lanewayd.messages import LOCAL_PROVIDER, UNKNOWN_MODEL, ModelFacts, Prices, ThinkingLevel
+from lanewayd.messages import LOCAL_PROVIDER, UNKNOWN_MODEL, LongPrompts, ModelFacts, Prices, ThinkingLevel
 from lanewayd.models.windows import Window, window
 from lanewayd.providers.catalog import facts_of, listed_models
 from lanewayd.settings.models import CatalogSettings
@@ -61,8 +61,22 @@ def _with_entry(facts: ModelFacts, entry: CatalogSettings) -> ModelFacts:
     if entry.replay_reasoning is not None:
         said["replays_reasoning"] = entry.replay_reasoning
     prices = {name: getattr(entry, f"price_{name}") for name in ("input", "output", "cache_read", "cache_write")}
-    said["prices"] = replace(facts.prices, **{name: price for name, price in prices.items() if price is not None})
+    said["prices"] = replace(
+        facts.prices,
+        **{name: price for name, price in prices.items() if price is not None},
+        long_prompts=_long_prompts_of(entry, facts.prices.long_prompts),
+    )
     return replace(facts, **said, **_thinking_of(entry))
+
+
+def _long_prompts_of(entry: CatalogSettings, known: LongPrompts | None) -> LongPrompts | None:
+    known = known or LongPrompts(0, 1.0, 1.0)
+    wished = (entry.long_prompt_tokens, entry.long_prompt_input_factor, entry.long_prompt_output_factor)
+    above, reads, writes = (
+        each if each is not None else default
+        for each, default in zip(wished, (known.above_tokens, known.input_factor, known.output_factor), strict=True)
+    )
+    return LongPrompts(int(above), reads, writes) if above else None
 
 
 def _thinking_of(entry: CatalogSettings) -> dict[str, Any]:

@@ -1,13 +1,16 @@
 """What a call cost, and how costs of several add up (spec 08, section 8)."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewayd.messages import Prices, Usage
+from lanewayd.messages import LongPrompts, Prices, Usage
 from lanewayd.models.costs import cost_usd, priced
 
 PRICES = Prices(input=1.0, output=10.0, cache_read=0.1, cache_write=1.25)
+DEARER = replace(PRICES, long_prompts=LongPrompts(100_000, input_factor=2.0, output_factor=1.5))
 
 
 @pytest.mark.parametrize(
@@ -22,6 +25,11 @@ PRICES = Prices(input=1.0, output=10.0, cache_read=0.1, cache_write=1.25)
         (Usage(1000, 100), Prices(input=0, output=0), 0.0),
         (Usage(1000, 100), Prices(input=1.0, output=10.0), 0.002),
         (Usage(1000, 100, 1), Prices(input=1.0, output=10.0), None),
+        (Usage(100_000, 1000), DEARER, 0.1 + 0.01),
+        (Usage(100_001, 1000), DEARER, 0.200002 + 0.015),
+        (Usage(1, 1000, 100_000), DEARER, 0.000002 + 0.015 + 0.02),
+        (Usage(1, 0, 0, 100_000), DEARER, 0.000002 + 0.25),
+        (Usage(1000, 100_001), DEARER, 0.001 + 1.00001),
         (Usage(1000, 100), Prices(input=1.0), None),
         (Usage(1000, 100), Prices(), None),
         (Usage(), PRICES, None),
@@ -38,6 +46,11 @@ PRICES = Prices(input=1.0, output=10.0, cache_read=0.1, cache_write=1.25)
         "free",
         "kinds that were not used need no price",
         "a used kind without a price",
+        "a prompt at the limit",
+        "a prompt above it",
+        "what is read from the cache counts for the limit",
+        "what is written to it too",
+        "a long answer is no long prompt",
         "output without a price",
         "no price",
         "nothing used",

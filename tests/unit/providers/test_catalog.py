@@ -1,6 +1,6 @@
 import pytest
 
-from lanewayd.messages import Prices, ThinkingLevel
+from lanewayd.messages import LongPrompts, Prices, ThinkingLevel
 from lanewayd.providers.catalog import facts_of, listed_models
 
 L = ThinkingLevel
@@ -17,8 +17,30 @@ PROVIDERS = ("openai", "anthropic", "gemini", "openrouter")
         ("anthropic", "claude-haiku-4-5-20251001", 200_000, 64_000, Prices(1.0, 5.0, 0.1, 1.25)),
         ("anthropic", "claude-opus-4-20250514", 200_000, 32_000, Prices(15.0, 75.0, 1.5, 18.75)),
         ("anthropic", "claude-3-7-sonnet-latest", 200_000, 64_000, Prices(3.0, 15.0, 0.3, 3.75)),
-        ("gemini", "gemini-2.5-pro", 1_048_576, 65_536, Prices(1.25, 10.0, 0.125)),
-        ("gemini", "models/gemini-3-pro-preview", 1_048_576, 65_536, Prices(2.0, 12.0, 0.2)),
+        ("openai", "gpt-6.2-sol", 1_050_000, 128_000, Prices(2.0, 10.0, 0.1, 2.5, LongPrompts(272_000, 2.0, 1.5))),
+        (
+            "openrouter",
+            "openai/gpt-5.4",
+            1_050_000,
+            128_000,
+            Prices(2.5, 15.0, 0.25, None, LongPrompts(272_000, 2, 1.5)),
+        ),
+        (
+            "anthropic",
+            "claude-haiku-5-5",
+            1_000_000,
+            128_000,
+            Prices(0.1, 0.5, 0.01, 0.125, LongPrompts(100_000, 5, 5)),
+        ),
+        ("gemini", "gemini-2.5-pro", 1_048_576, 65_536, Prices(1.25, 10.0, 0.125, None, LongPrompts(200_000, 2, 1.5))),
+        ("gemini", "gemini-2.5-flash", 1_048_576, 65_536, Prices(0.3, 2.5, 0.03)),
+        (
+            "gemini",
+            "models/gemini-3-pro-preview",
+            1_048_576,
+            65_536,
+            Prices(2, 12, 0.2, None, LongPrompts(200_000, 2, 1.5)),
+        ),
         ("openrouter", "openai/gpt-5.2", 400_000, 128_000, Prices(1.75, 14.0, 0.175)),
         ("openrouter", "anthropic/claude-sonnet-4.5", 200_000, 64_000, Prices(3.0, 15.0, 0.3, 3.75)),
         ("openrouter", "anthropic/claude-3.7-sonnet", 200_000, 64_000, Prices(3.0, 15.0, 0.3, 3.75)),

@@ -7,7 +7,7 @@ import pytest
 
 from lanewayd.clock import SystemClock
 from lanewayd.config import Flags, load_settings
-from lanewayd.messages import Attachment, Prices, ThinkingLevel
+from lanewayd.messages import Attachment, LongPrompts, Prices, ThinkingLevel
 from lanewayd.models.candidates import Candidate
 from lanewayd.records import Priority, RunRequest
 from lanewayd.wiring.model_services import ModelServices
@@ -132,6 +132,30 @@ def test_an_entry_of_the_settings_goes_before_the_catalogue(tmp_path: Path) -> N
     assert known.facts.prices == Prices(1.75, 7.0, 0.175)
     [dull] = candidates(models, requested="openai/gpt-5.1", thinking="high")
     assert (dull.facts.can_think, dull.thinking) == (False, L.OFF)
+
+
+def test_what_long_prompts_cost_more_can_be_said_and_denied(tmp_path: Path) -> None:
+    toml = """
+    [models.catalog."acme/large"]
+    long_prompt_tokens = 1000
+    long_prompt_input_factor = 3.0
+    [models.catalog."openai/gpt-6.2-sol"]
+    price_input = 1.0
+    long_prompt_output_factor = 1.2
+    [models.catalog."openai/gpt-5.4"]
+    long_prompt_tokens = 0
+    """
+    models = services(tmp_path, toml, OPENAI_API_KEY="sk-1")
+    said = {
+        reference: candidates(models, requested=reference)[0].facts.prices.long_prompts
+        for reference in ("acme/large", "openai/gpt-6.2-sol", "openai/gpt-5.4", "openai/gpt-5.2")
+    }
+    assert said == {
+        "acme/large": LongPrompts(1000, 3.0, 1.0),
+        "openai/gpt-6.2-sol": LongPrompts(272_000, 2.0, 1.2),
+        "openai/gpt-5.4": None,
+        "openai/gpt-5.2": None,
+    }
 
 
 def test_models_of_ollama_cost_nothing_unless_the_settings_say_so(tmp_path: Path) -> None:
