@@ -42,7 +42,7 @@ async def test_every_call_and_every_refusal(start: Start, service: RunningServic
     program = await start("test/live/calls.test", address=service.target)
     output, exit_code = await program.rest()
     assert exit_code == 0, output
-    assert re.search(r"pass 9$", output, re.MULTILINE), output
+    assert re.search(r"pass 10$", output, re.MULTILINE), output
 
 
 async def test_the_example_does_what_the_readme_shows(start: Start, tmp_path: Path, model: ModelServer) -> None:

@@ -17,7 +17,8 @@ try {
       switch (payload.case) {
         case "accepted":
           ({ runId } = event);
-          console.log("run", runId);
+          // A command in a message, as /queue, is answered without a run.
+          console.log(runId ? `run ${runId}` : payload.value.reply);
           break;
         case "assistant":
           process.stdout.write(payload.value.delta);

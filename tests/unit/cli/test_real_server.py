@@ -27,6 +27,23 @@ async def test_agent_starts_a_server_that_the_next_command_finds(home: Path, env
     assert json.loads(status.out)["runs_by_state"] == {"RUN_STATE_SUCCEEDED": "2"}
 
 
+async def test_a_command_in_a_message_is_shown_with_its_answer_and_ends_well(environ: dict[str, str]) -> None:
+    told = ("agent", "/queue collect debounce:2s", "--session", "s", "--idempotency-key", "k")
+    first = await run(*told, environ=environ)
+    assert (first.code, first.err) == (0, "")
+    *_, reply = first.out.splitlines()
+    assert "collect" in reply
+    assert "2" in reply
+    again = await run(*told, environ=environ)
+    assert (again.code, again.out) == (0, f"{reply}\n")
+    as_json = await run(*told, "--json", environ=environ)
+    (line,) = as_json.out.splitlines()
+    accepted = json.loads(line)["accepted"]
+    assert (accepted["disposition"], accepted["reply"]) == ("DISPOSITION_COMPLETED", reply)
+    status = await run("status", "--json", environ=environ)
+    assert json.loads(status.out).get("runs_by_state", {}) == {}
+
+
 async def test_of_two_commands_at_once_one_starts_the_server_and_both_use_it(environ: dict[str, str]) -> None:
     both = await asyncio.gather(*(run("agent", "hi", "--model", "scripted/hello", environ=environ) for _ in range(2)))
     assert [ended.code for ended in both] == [0, 0]

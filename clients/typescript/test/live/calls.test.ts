@@ -6,6 +6,7 @@ import { after, test } from "node:test";
 import {
   AuditAction,
   AuditStatus,
+  Disposition,
   InvalidRequestError,
   LanewayClient,
   LanewayError,
@@ -56,6 +57,19 @@ test("a run is read from its acceptance to its end, and again under the same key
   assert.deepEqual([waited.status, waited.payloads[0]?.text], [WaitStatus.OK, "ok"]);
   const run = await client.getRun(again.runId);
   assert.deepEqual([run.state, run.lastSeq], [RunState.SUCCEEDED, BigInt(events.length)]);
+});
+
+test("a command in a message is answered without a run, and once", async () => {
+  const request = { message: "/queue collect", sessionKey: "commanded", idempotencyKey: "command" };
+  const [only, ...more] = await all(client.run(request));
+  assert.ok(only?.payload.case === "accepted");
+  assert.deepEqual(more, []);
+  const { disposition, reply, runId } = only.payload.value;
+  assert.deepEqual([disposition, runId], [Disposition.COMPLETED, ""]);
+  assert.match(reply, /collect/);
+  const again = await client.agent({ ...request });
+  assert.deepEqual([again.duplicate, again.reply], [true, reply]);
+  assert.deepEqual(await all(client.listRuns({ sessionKey: "commanded" })), []);
 });
 
 test("a session is read over its runs", async () => {
