@@ -1,31 +1,13 @@
 """Two tenants see nothing of each other (D-6)."""
 
-from typing import Any
-
 import grpc
 from tests.fakes.model_answers import text_answer
 from tests.fakes.model_server import ModelServer
-from tests.fakes.service import TENANT_KEY, RunningService
+from tests.fakes.service import RunningService
 from tests.service.refusals import refused, refused_stream
+from tests.service.tenants import Tenant
 
-from laneway.v1 import agent_pb2, run_pb2, session_pb2
-
-
-class Tenant:
-    """Calls in the name of one tenant."""
-
-    def __init__(self, service: RunningService, name: str) -> None:
-        self.service = service
-        self.metadata = ((TENANT_KEY, name),)
-
-    async def accept(self, message: str = "hello", **fields: Any) -> run_pb2.AgentResponse:
-        fields.setdefault("model", "mock/any")
-        return await self.service.agent.Agent(agent_pb2.AgentRequest(message=message, **fields), metadata=self.metadata)
-
-    async def finish(self, **fields: Any) -> run_pb2.AgentResponse:
-        accepted = await self.accept(**fields)
-        await self.service.agent.Wait(agent_pb2.WaitRequest(run_id=accepted.run_id), metadata=self.metadata)
-        return accepted
+from laneway.v1 import agent_pb2, session_pb2
 
 
 async def test_two_tenants_see_nothing_of_each_other(service: RunningService, model: ModelServer) -> None:
