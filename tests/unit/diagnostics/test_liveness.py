@@ -61,6 +61,13 @@ def look(**changes: object) -> SessionLook:
             id="2: a silent tool without owner",
         ),
         pytest.param(
+            look(work=Work.TOOL_CALL, tool=TOOL, progress_age_s=120.0),
+            Health.LONG_RUNNING,
+            "active_work",
+            "long_running",
+            id="7: a long tool call beside progress",
+        ),
+        pytest.param(
             look(work=Work.OTHER, has_ended=True, queue_depth=1),
             Health.STALLED,
             "queued_behind_terminal_active_work",
