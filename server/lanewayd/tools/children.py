@@ -19,12 +19,14 @@ from enum import Enum, auto
 from pathlib import Path
 
 from lanewayd.clock import Clock
-from lanewayd.tools.leftovers import CALL_VARIABLE, GRACE_S, OWNER_VARIABLE, RUN_VARIABLE, Owner, find_call
+from lanewayd.tools.leftovers import CALL_VARIABLE, OWNER_VARIABLE, RUN_VARIABLE, Owner, find_call
 from lanewayd.tools.processes import end_processes
 from lanewayd.tools.shielding import end_of
 
 _READ_BYTES = 32_768
 _DRAIN_LIMIT_BYTES = 1_048_576
+CALL_GRACE_S = 1.5
+"""Between TERM and KILL: an aborted run ends within 2 s, whatever its commands do with TERM."""
 _LEFTOVER_GRACE_S = 0.5
 """For what a command leaves in the background: the call must return within a second of its shell."""
 
@@ -137,7 +139,7 @@ class _Output:
 class ChildProcesses:
     """Starts and ends children. Owns its threads; `close` when no call is left."""
 
-    def __init__(self, *, owner: Owner, clock: Clock, grace_s: float = GRACE_S) -> None:
+    def __init__(self, *, owner: Owner, clock: Clock, grace_s: float = CALL_GRACE_S) -> None:
         self._owner = owner
         self._clock = clock
         self._grace_s = grace_s

@@ -28,7 +28,7 @@ async def test_b067_a_timeout_ends_the_whole_tree(
         await clock.advance(1)
         for handle in tree[:2]:
             await death_of(handle)
-        await clock.advance(1.9)
+        await clock.advance(1.4)
         assert not call.done()
         assert not is_dead(tree[2])
         await clock.advance(0.1)
@@ -51,7 +51,7 @@ async def test_b067_a_cancelled_call_ends_the_whole_tree(
             await death_of(handle)
         # Neither does a second cancel leave anything behind.
         call.cancel()
-        await clock.advance(1.9)
+        await clock.advance(1.4)
         assert not call.done()
         await clock.advance(0.1)
         with pytest.raises(asyncio.CancelledError):
