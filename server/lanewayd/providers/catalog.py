@@ -36,24 +36,16 @@ def _facts(
     long: LongPrompts | None = None,
 ) -> ModelFacts:
     """`levels` empty: it does not think. `prices`: input, output, cache read, cache write; those left out unknown."""
+    reads, writes, cache_read, cache_write = (*prices, None, None, None, None)[:4]
     return ModelFacts(
         context_window=window,
         max_output_tokens=output,
         accepts_images=sees,
         can_think=bool(levels),
         thinking_levels=levels,
-        prices=replace(_short_prices(*prices), long_prompts=long),
+        prices=Prices(reads, writes, cache_read, cache_write, long),
         is_known=True,
     )
-
-
-def _short_prices(
-    reads: float | None = None,
-    writes: float | None = None,
-    cache_read: float | None = None,
-    cache_write: float | None = None,
-) -> Prices:
-    return Prices(reads, writes, cache_read, cache_write)
 
 
 def _on_or_off(facts: ModelFacts) -> ModelFacts:

@@ -1,4 +1,4 @@
-# ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with the rules of rules.py
+# ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with a Rule of rules.py
 """The settings of agents and of the models they use."""
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-# ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with the rules of rules.py
+# ruff: noqa: RUF009 - setting() and section() are dataclasses.field() with a Rule of rules.py
 """Every setting: its name, type, default, range. The dataclasses are the schema; config.py reads values into them.
 A nested dataclass is a section, a mapping one with free names. `later()` reserves a name: a value for it is refused.
 Agents and models are in models.py."""
