@@ -41,8 +41,10 @@ def test_params_can_be_said_in_every_layer_and_an_agents_are_its_own(tmp_path: P
         ("[agents.defaults.params]\ntemperature = nan", ("= nan", "a number from 0 to 2")),
         ("[agents.list.a.params]\nseed = 0.5", ("agents.list.a.params.seed", "an integer of 64 bits")),
         ("[models.catalog.'openai/x'.params]\nmax_output_tokens = 0", ("max_output_tokens", "1 or more")),
-        ("[agents.defaults.params]\nx = {a = [1979-05-27]}", ("agents.defaults.params.x", "what JSON has")),
-        ("[agents.defaults.params]\nx = [inf]", ("agents.defaults.params.x", "finite numbers")),
+        ("[agents.defaults.params]\nx = {a = [1979-05-27]}", ("agents.defaults.params.x", "lists and tables of them")),
+        ("[agents.defaults.params]\nx = [inf]", ("agents.defaults.params.x", "a finite number")),
+        (f"[agents.defaults.params]\nx = {'[' * 33}{']' * 33}", ("agents.defaults.params.x", "32 levels at most")),
+        (f"[agents.defaults.params]\nx = {'[' * 5000}{']' * 5000}", ("laneway.toml", "lie too deep")),
         ("[agents.defaults]\nparams = 1", ("agents.defaults.params", "is a section")),
     ],
 )
@@ -51,3 +53,15 @@ def test_a_param_that_cannot_be_sent_is_refused_with_its_place(
 ) -> None:
     text = refusal(tmp_path, toml)
     assert all(part in text for part in parts), text
+
+
+def test_a_text_that_is_no_json_is_a_text(tmp_path: Path) -> None:
+    texts = {"plain": "low", "quoted": '"12"', "number": "12", "deep": "[" * 50_000}
+    flags = Flags(settings={f"agents.defaults.params.{name}": text for name, text in texts.items()})
+    params = load(tmp_path, flags=flags).agents.defaults.params
+    assert dict(params) == {"plain": "low", "quoted": "12", "number": 12, "deep": "[" * 50_000}
+
+
+def test_as_many_levels_as_are_allowed_are_taken(tmp_path: Path) -> None:
+    toml = f"[agents.defaults.params]\nx = {'[' * 32}{']' * 32}"
+    assert load(tmp_path, toml).agents.defaults.params["x"]

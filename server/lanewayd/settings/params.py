@@ -13,6 +13,9 @@ WRITTEN_BY_LANEWAY = frozenset({
 OUTPUT_CAP_WORDS = frozenset({"max_tokens", "max_completion_tokens", "maxOutputTokens", "num_predict"})
 """Of the families, for what is `max_output_tokens` here."""
 
+MOST_LEVELS = 32
+"""Of tables and lists in each other."""
+
 _MOST_OUTPUT = 2**31 - 1
 _SEEDS = 2**63
 
@@ -41,13 +44,17 @@ def problem_of(name: str, value: Any) -> str:
     if name in _OWN:
         accepts, expectation = _OWN[name]
         return "" if accepts(value) else f"expected {expectation}"
-    return "" if is_json(value) else "expected what JSON has: text, finite numbers, true or false, lists, tables"
+    if not is_json(value):
+        return (
+            f"expected text, a finite number, true or false, or lists and tables of them, {MOST_LEVELS} levels at most"
+        )
+    return ""
 
 
-def is_json(value: Any) -> bool:
-    """Whether `value` is made of JSON's types only; TOML has dates, infinity and NaN too."""
-    if isinstance(value, Mapping):
-        return all(map(is_json, value.values()))
-    if isinstance(value, list):
-        return all(map(is_json, value))
+def is_json(value: Any, levels: int = MOST_LEVELS) -> bool:
+    """Whether `value` is made of JSON's types without null, of so many levels at most; TOML has dates, infinity and NaN
+    too."""
+    if isinstance(value, Mapping | list):
+        members = value.values() if isinstance(value, Mapping) else value
+        return levels > 0 and all(is_json(member, levels - 1) for member in members)
     return isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))

@@ -59,6 +59,8 @@ def read_toml(path: Path) -> Tree:
         raise StartupError(f"the settings file {path} cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise StartupError(f"the settings file {path} is not valid TOML: {error}") from error
+    except RecursionError:
+        raise StartupError(f"the settings file {path} cannot be read: lists or tables in it lie too deep") from None
 
     def wrap(table: Mapping[str, Any], prefix: NamePath) -> Tree:
         return {
@@ -236,7 +238,7 @@ def _plain(node: Raw | Tree) -> Any:
         return node.value
     try:
         return json.loads(node.value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return node.value
 
 
